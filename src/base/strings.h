@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Return whether `text` begins with `prefix` or ends with `suffix`. A text equal to it does both.
@@ -24,9 +25,13 @@ int graft_compare_strings(const void *a, const void *b);
  * or overlong, or encodes a surrogate or a value beyond U+10FFFF.
  */
 size_t graft_utf8_length(const unsigned char *s, size_t left);
+/* Writes a code point, at most four bytes. Returns the end of them. */
+char *graft_utf8_put(char *out, uint32_t code);
 /* Returns whether a text is UTF-8. */
 bool graft_is_utf8(const char *text);
 /* Makes a text UTF-8, in place: replaces each byte that is not part of a character by '?'. */
 void graft_utf8_mend(char *text);
+/* Returns line and column (in characters) of byte `at` of a UTF-8 text, counted from 1. */
+void graft_utf8_place(const char *text, size_t at, unsigned int *ret_line, unsigned int *ret_column);
 
 #endif

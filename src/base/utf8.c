@@ -2,7 +2,6 @@
 /* utf8: checks one sequence at a time. Knows nothing about the format of the text. */
 #include "base/strings.h"
 
-#include <stdint.h>
 #include <string.h>
 
 size_t graft_utf8_length(const unsigned char *s, size_t left)
@@ -30,6 +29,27 @@ size_t graft_utf8_length(const unsigned char *s, size_t left)
 	return code < smallest[n] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? 0 : n;
 }
 
+char *graft_utf8_put(char *out, uint32_t code)
+{
+	if (code < 0x80) {
+		*out++ = (char)code;
+		return out;
+	}
+	if (code < 0x800) {
+		*out++ = (char)(0xc0 | code >> 6);
+	} else {
+		if (code < 0x10000) {
+			*out++ = (char)(0xe0 | code >> 12);
+		} else {
+			*out++ = (char)(0xf0 | code >> 18);
+			*out++ = (char)(0x80 | (code >> 12 & 0x3f));
+		}
+		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
+	}
+	*out++ = (char)(0x80 | (code & 0x3f));
+	return out;
+}
+
 /* The length of a character, or 0. */
 static size_t length_of_character(const char *text)
 {
@@ -55,6 +75,20 @@ void graft_utf8_mend(char *text)
 		if (n == 0) {
 			*text = '?';
 			n = 1;
+		}
+	}
+}
+
+void graft_utf8_place(const char *text, size_t at, unsigned int *ret_line, unsigned int *ret_column)
+{
+	*ret_line = 1;
+	*ret_column = 1;
+	for (size_t i = 0; i < at; i++) {
+		if (text[i] == '\n') {
+			(*ret_line)++;
+			*ret_column = 1;
+		} else if ((text[i] & 0xc0) != 0x80) {
+			(*ret_column)++;
 		}
 	}
 }

@@ -338,14 +338,14 @@ static int read_config_key(const struct graft_toml *toml, const struct graft_con
 static int check_ldconfig(const struct graft_toml *toml, const struct graft_config *config, struct graft_error *err)
 {
 	char path[GRAFT_CONFIG_NAME_SIZE];
-	size_t line, column;
+	unsigned int line, column;
 
 	if (config->cli.ldconfig[0] == '@' || config->features.allow_ldconfig_from_container)
 		return 0;
 	graft_config_spelling(toml, CLI "ldconfig", path);
 	graft_toml_position(toml, path, &line, &column);
 	return graft_fail(err, GRAFT_INVALID, 0,
-			  "%s: line %zu, column %zu: invalid config value: " CLI "ldconfig value \"%s\" is not "
+			  "%s: line %u, column %u: invalid config value: " CLI "ldconfig value \"%s\" is not "
 			  "host-relative (does not start with a '@'); allowed: \"@/sbin/ldconfig\", or any path with "
 			  "features.allow-ldconfig-from-container = true",
 			  graft_toml_name(toml), line, column, config->cli.ldconfig);

@@ -156,7 +156,8 @@ static int replace_sample(struct graft_toml **toml, struct line key, struct line
 static int take_place_of_sample(struct graft_toml **toml, const struct graft_config_key *key, struct graft_error *err)
 {
 	struct graft_buffer wanted = { .max = 0 };
-	size_t length, number, column;
+	unsigned int number, column;
+	size_t length;
 	const char *text = graft_toml_text(*toml, &length), *dot = strrchr(key->name, '.');
 	const char *name = dot ? dot + 1 : key->name;
 	struct line line, sample;

@@ -106,12 +106,12 @@ static const char *find_meant(struct search *search, const char *const *parts, s
 static void add_unknown(struct search *search, const char *path, bool table, const char *const *parts, size_t n_parts)
 {
 	const char *meant = find_meant(search, parts, n_parts), *text;
-	size_t line = 0, column = 0;
+	unsigned int line = 0, column = 0;
 
 	if (search->unknown->n >= GRAFT_CONFIG_UNKNOWN_MAX)
 		return;
 	graft_toml_position(search->toml, path, &line, &column);
-	text = graft_arena_printf(search->arena, "%s: line %zu: ignoring unknown %s '%s'%s%s%s",
+	text = graft_arena_printf(search->arena, "%s: line %u: ignoring unknown %s '%s'%s%s%s",
 				  graft_toml_name(search->toml), line, table ? "table" : "key", path,
 				  meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
 	if (text)

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/strings.h"
 #include "formats/json/json_tree.h"
 
 bool graft_json_document_changed(const struct graft_json_document *document)
@@ -182,7 +183,7 @@ void graft_json_node_position(const struct graft_json_node *node, unsigned int *
 	/* If the node is not in a document, `top` is not a document's own node. */
 	if (!top || top->kind != GRAFT_JSON_ABSENT || !node->placed)
 		return;
-	json_place(
+	graft_utf8_place(
 	    ((const struct graft_json_document *)((const char *)top - offsetof(struct graft_json_document, top)))->text,
 	    named && !node->fresh ? node->name_start : node->start, ret_line, ret_column);
 }

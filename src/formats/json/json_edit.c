@@ -26,29 +26,12 @@ static struct graft_json_node *new_edited_node(struct graft_json_document *docum
 	return node;
 }
 
-static bool is_utf8(const char *s)
-{
-	size_t left;
-
-	while (*s != '\0' && (unsigned char)*s < 0x80)
-		s++;
-	left = strlen(s);
-	while (left > 0) {
-		size_t n = (unsigned char)*s < 0x80 ? 1 : graft_utf8_length((const unsigned char *)s, left);
-
-		if (n == 0)
-			return false;
-		s += n;
-		left -= n;
-	}
-	return true;
-}
-
 static int check_utf8(const struct graft_json_document *document, const char *string, struct graft_error *err)
 {
-	return is_utf8(string) ? 0
-			       : graft_fail(err, GRAFT_FORMAT, 0, "%s: '%s' cannot be written as JSON: it is not UTF-8",
-					    document->name, string);
+	return graft_is_utf8(string)
+		   ? 0
+		   : graft_fail(err, GRAFT_FORMAT, 0, "%s: '%s' cannot be written as JSON: it is not UTF-8",
+				document->name, string);
 }
 
 struct graft_json_node *graft_json_new_string(struct graft_json_document *document, const char *string,

@@ -104,27 +104,6 @@ static int32_t scan_hex4(struct scan *scan)
 	return value;
 }
 
-static char *put_utf8(char *out, int32_t code)
-{
-	if (code < 0x80) {
-		*out++ = (char)code;
-		return out;
-	}
-	if (code < 0x800) {
-		*out++ = (char)(0xc0 | code >> 6);
-	} else {
-		if (code < 0x10000) {
-			*out++ = (char)(0xe0 | code >> 12);
-		} else {
-			*out++ = (char)(0xf0 | code >> 18);
-			*out++ = (char)(0x80 | (code >> 12 & 0x3f));
-		}
-		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
-	}
-	*out++ = (char)(0x80 | (code & 0x3f));
-	return out;
-}
-
 /*
  * Scans what follows "\u". Returns the code point of an escape or of a pair; U+FFFD for a lone
  * surrogate, as Go does; -1 if malformed.
@@ -166,7 +145,7 @@ static char *scan_json_escape(struct scan *scan, char *out, bool *holds_nul)
 		scan->at++;
 		code = scan_code_point(scan);
 		*holds_nul = *holds_nul || code == 0;
-		return code < 0 ? NULL : put_utf8(out, code);
+		return code < 0 ? NULL : graft_utf8_put(out, (uint32_t)code);
 	}
 	letter = *scan->at != '\0' ? strchr(letters, *scan->at) : NULL;
 	if (!letter) {
@@ -481,20 +460,6 @@ static bool scan_value(struct scan *scan, struct graft_json_node *node)
 	return true;
 }
 
-void json_place(const char *text, size_t at, unsigned int *ret_line, unsigned int *ret_column)
-{
-	*ret_line = 1;
-	*ret_column = 1;
-	for (size_t i = 0; i < at; i++) {
-		if (text[i] == '\n') {
-			(*ret_line)++;
-			*ret_column = 1;
-		} else if ((text[i] & 0xc0) != 0x80) {
-			(*ret_column)++;
-		}
-	}
-}
-
 static bool scan_text(struct scan *scan)
 {
 	struct graft_json_document *document = scan->document;
@@ -516,7 +481,7 @@ static int fail_at(const struct scan *scan, struct graft_error *err)
 
 	if (scan->status == GRAFT_NO_MEMORY)
 		return graft_fail_memory(err);
-	json_place(scan->document->text, offset(scan), &line, &column);
+	graft_utf8_place(scan->document->text, offset(scan), &line, &column);
 	if (scan->rules->name)
 		return graft_fail(err, scan->status, 0, "%s: line %u, column %u: %s", scan->rules->name, line, column,
 				  scan->why);

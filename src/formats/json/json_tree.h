@@ -65,8 +65,6 @@ int json_parse(const struct json_rules *rules, const char *text, size_t length,
 
 /* Returns a zeroed node of the document, or NULL if out of memory. */
 struct graft_json_node *json_new_node(struct graft_json_document *document);
-/* Returns line and column (in characters) of byte `at`, counted from 1. */
-void json_place(const char *text, size_t at, unsigned int *ret_line, unsigned int *ret_column);
 /*
  * Returns whether the member's name is the first `length` bytes of `name`, compared as Go's decoder
  * does.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "formats/toml/toml_tree.h"
 
 void graft_toml_free(struct graft_toml *toml)
@@ -154,11 +155,12 @@ static int refuse_toml_value(const struct graft_toml *toml, const struct toml_no
 {
 	int key_length = (int)strlen(path) - (int)strlen(rest);
 	char value[80] = "a table";
-	size_t line, column, n = node->end > node->start ? node->end - node->start : 0;
+	unsigned int line, column;
+	size_t n = node->end > node->start ? node->end - node->start : 0;
 
 	while (*rest && key_length > 0 && strchr(". \t", path[key_length - 1]))
 		key_length--;
-	toml_place(toml->text, node->start, &line, &column);
+	graft_utf8_place(toml->text, node->start, &line, &column);
 	if (node->type == TOML_ARRAY && n == 0)
 		(void)memcpy(value, "an array of tables", sizeof("an array of tables"));
 	if (n > 0) {
@@ -174,7 +176,7 @@ static int refuse_toml_value(const struct graft_toml *toml, const struct toml_no
 				*s = ' ';
 		}
 	}
-	return graft_fail(err, GRAFT_FORMAT, 0, "%s: line %zu, column %zu: %.*s is %s; allowed: %s", toml->name, line,
+	return graft_fail(err, GRAFT_FORMAT, 0, "%s: line %u, column %u: %.*s is %s; allowed: %s", toml->name, line,
 			  column, key_length, path, value, allowed);
 }
 
@@ -190,14 +192,15 @@ int graft_toml_refuse(const struct graft_toml *toml, const char *path, const cha
 	return refuse_toml_value(toml, node, path, rest, allowed, err);
 }
 
-void graft_toml_position(const struct graft_toml *toml, const char *path, size_t *ret_line, size_t *ret_column)
+void graft_toml_position(const struct graft_toml *toml, const char *path, unsigned int *ret_line,
+			 unsigned int *ret_column)
 {
 	struct toml_node *node;
 	const char *rest;
 
 	*ret_line = *ret_column = 0;
 	if (toml_follow(toml, path, &node, &rest, NULL) == 0 && !*rest)
-		toml_place(toml->text, node->start, ret_line, ret_column);
+		graft_utf8_place(toml->text, node->start, ret_line, ret_column);
 }
 
 const char *graft_toml_name(const struct graft_toml *toml)

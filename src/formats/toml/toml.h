@@ -73,7 +73,8 @@ int graft_toml_get_strings(const struct graft_toml *toml, const char *path, stru
  */
 int graft_toml_refuse(const struct graft_toml *toml, const char *path, const char *allowed, struct graft_error *err);
 /* Returns line and column, from 1, of the value at `path`; 0 and 0 if it does not exist. */
-void graft_toml_position(const struct graft_toml *toml, const char *path, size_t *ret_line, size_t *ret_column);
+void graft_toml_position(const struct graft_toml *toml, const char *path, unsigned int *ret_line,
+			 unsigned int *ret_column);
 /* Returns the name passed to graft_toml_parse(). */
 const char *graft_toml_name(const struct graft_toml *toml);
 

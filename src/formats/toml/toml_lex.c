@@ -103,31 +103,6 @@ bool toml_check_utf8(struct toml_scan *scan)
 	return true;
 }
 
-/* Writes a code point to the scratch buffer. Returns its length. */
-static size_t put_code(char *out, uint32_t code)
-{
-	if (code < 0x80) {
-		out[0] = (char)code;
-		return 1;
-	}
-	if (code < 0x800) {
-		out[0] = (char)(0xc0 | code >> 6);
-		out[1] = (char)(0x80 | (code & 0x3f));
-		return 2;
-	}
-	if (code < 0x10000) {
-		out[0] = (char)(0xe0 | code >> 12);
-		out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (code & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | code >> 18);
-	out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (code & 0x3f));
-	return 4;
-}
-
 /*
  * Scans \uXXXX or \UXXXXXXXX from the first digit on. The decoded form is never longer than the
  * escape.
@@ -149,7 +124,7 @@ static bool scan_code(struct toml_scan *scan, int digits, size_t *n)
 	}
 	if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
 		return toml_wrong(scan, start, "the escape is not a Unicode character");
-	*n += put_code(scan->scratch + *n, code);
+	*n = (size_t)(graft_utf8_put(scan->scratch + *n, code) - scan->scratch);
 	return true;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "formats/toml/toml_tree.h"
 
 struct parser {
@@ -365,27 +366,14 @@ static bool parse_document(struct parser *p)
 	}
 }
 
-void toml_place(const char *text, size_t at, size_t *ret_line, size_t *ret_column)
-{
-	*ret_line = *ret_column = 1;
-	for (size_t i = 0; i < at; i++) {
-		if (text[i] == '\n') {
-			++*ret_line;
-			*ret_column = 1;
-		} else if (((unsigned char)text[i] & 0xc0u) != 0x80u) {
-			++*ret_column;
-		}
-	}
-}
-
 static int fail_toml_parse(const struct parser *p, struct graft_error *err)
 {
-	size_t line, column;
+	unsigned int line, column;
 
 	if (p->scan.status == GRAFT_NO_MEMORY)
 		return graft_fail_memory(err);
-	toml_place(p->scan.text, p->scan.why_at, &line, &column);
-	return graft_fail(err, p->scan.status, 0, "%s: line %zu, column %zu: %s", p->toml->name, line, column,
+	graft_utf8_place(p->scan.text, p->scan.why_at, &line, &column);
+	return graft_fail(err, p->scan.status, 0, "%s: line %u, column %u: %s", p->toml->name, line, column,
 			  p->scan.why);
 }
 

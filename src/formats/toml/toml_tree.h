@@ -104,8 +104,6 @@ bool toml_copy(struct toml_scan *scan, const char *bytes, size_t n, struct toml_
 
 /* Returns the member of a table, or NULL. */
 struct toml_node *toml_find(const struct graft_toml *toml, const struct toml_node *table, const struct toml_text *key);
-/* Returns line and column of byte `at`, from 1; columns are characters. */
-void toml_place(const char *text, size_t at, size_t *ret_line, size_t *ret_column);
 /*
  * Follows `path` as far as it exists. *ret_node is the last node reached, *ret_rest the remainder
  * of `path` ("" if all of it exists). Returns 0, or -1 with GRAFT_INVALID if `path` is not a dotted
