@@ -46,6 +46,11 @@ struct graft_arena *graft_arena_free(struct graft_arena *arena)
 	return NULL;
 }
 
+void graft_arena_cleanup(struct graft_arena **arena)
+{
+	graft_arena_free(*arena);
+}
+
 static void *remember_failure(struct graft_arena *arena)
 {
 	arena->failed = true;

@@ -19,6 +19,8 @@ struct graft_arena;
 struct graft_arena *graft_arena_new(size_t max);
 /* Frees the arena and everything allocated from it. NULL is allowed. Always returns NULL. */
 struct graft_arena *graft_arena_free(struct graft_arena *arena);
+#define auto_arena __attribute__((cleanup(graft_arena_cleanup)))
+void graft_arena_cleanup(struct graft_arena **arena);
 /*
  * Returns `size` zeroed bytes, aligned for any object, or NULL (out of memory, or maximum reached).
  * A size of 0 gives a valid pointer.

@@ -20,6 +20,7 @@ struct graft_buffer {
 
 /* Frees the content; the buffer can be used again. */
 void graft_buffer_done(struct graft_buffer *buffer);
+#define auto_buffer __attribute__((cleanup(graft_buffer_done)))
 /* Appends `n` bytes for the caller to fill in. Returns the first of them, or NULL on failure. */
 char *graft_buffer_extend(struct graft_buffer *buffer, size_t n);
 /* Append n bytes, a string, a character or formatted text. */

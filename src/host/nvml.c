@@ -324,7 +324,7 @@ int graft_nvml_ask(const struct graft_nvml_question *question, struct graft_aren
 		   struct graft_nvml_snapshot *ret_snapshot, struct graft_error *err)
 {
 	auto_child struct child child = { .answer_fd = -1 };
-	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer answer = { .max = ANSWER_MAX };
+	auto_buffer struct graft_buffer answer = { .max = ANSWER_MAX };
 	struct graft_error parse_error;
 
 	*ret_snapshot = (struct graft_nvml_snapshot){ 0 };

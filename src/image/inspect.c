@@ -433,7 +433,7 @@ static int start_image_inspection(const struct graft_image_root *root, bool layo
 				  const char *compat_directory, const struct graft_log *log,
 				  struct graft_reader *ret_reader, struct graft_error *err)
 {
-	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer asked = { .bytes = NULL };
+	auto_buffer struct graft_buffer asked = { .bytes = NULL };
 	const struct question question = { layout, loader };
 
 	graft_buffer_add(&asked, &question, offsetof(struct question, compat_directory));
@@ -534,7 +534,7 @@ static int read_directory_names(const struct graft_image_root *root, const void 
 int graft_image_list_names(const struct graft_image_root *root, const char *directory, size_t max,
 			   struct graft_arena *arena, const char ***ret_names, size_t *ret_n, struct graft_error *err)
 {
-	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer asked = { .bytes = NULL };
+	auto_buffer struct graft_buffer asked = { .bytes = NULL };
 	const struct directory asked_for = { max };
 	struct names names = { .items = NULL };
 

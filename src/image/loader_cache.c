@@ -717,7 +717,7 @@ int graft_loader_cache_read(const struct graft_image_root *root, const struct gr
 			    enum graft_ldcache_state state, bool early, const struct graft_log *log,
 			    struct graft_arena *arena, struct graft_loader_work *ret_work, struct graft_error *err)
 {
-	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer asked = { .bytes = NULL };
+	auto_buffer struct graft_buffer asked = { .bytes = NULL };
 	struct answer answer = { .stale = false };
 	const char *bytes = NULL;
 	size_t n_bytes = 0;

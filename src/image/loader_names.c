@@ -65,7 +65,7 @@ static int read_loader_names(const struct graft_image_root *root, const void *ar
 int graft_loader_names_ask(const struct graft_image_root *root, const char *const *sonames, size_t n,
 			   struct graft_arena *arena, struct graft_loader_names *ret_names, struct graft_error *err)
 {
-	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer asked = { .bytes = NULL };
+	auto_buffer struct graft_buffer asked = { .bytes = NULL };
 
 	*ret_names = (struct graft_loader_names){ .exists = false };
 	for (size_t i = 0; i < n && i < NAMES_MAX; i++) {

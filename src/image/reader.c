@@ -313,7 +313,7 @@ static int ask_child(const struct graft_reader_question *question, int fd, struc
 		.is_last = question->is_last,
 		.log_max = question->log ? question->log->max : GRAFT_LOG_ERROR,
 	};
-	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer asked = { .bytes = NULL };
+	auto_buffer struct graft_buffer asked = { .bytes = NULL };
 
 	graft_buffer_add(&asked, &request, sizeof(request));
 	graft_buffer_add(&asked, question->arg, question->arg_length);

@@ -130,7 +130,7 @@ static void search_table(struct search *search, const char *path, const char **p
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
-		__attribute__((cleanup(graft_buffer_done))) struct graft_buffer member = { .max = 0 };
+		auto_buffer struct graft_buffer member = { .max = 0 };
 		enum graft_toml_kind kind = GRAFT_TOML_ABSENT;
 		bool table = false;
 

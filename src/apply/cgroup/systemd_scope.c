@@ -24,12 +24,6 @@
 #define TIMEOUT_MS 2000
 #define SCOPE      ".scope"
 
-static void scope_arena_done(struct graft_arena **arena)
-{
-	*arena = graft_arena_free(*arena);
-}
-#define auto_arena __attribute__((cleanup(scope_arena_done)))
-
 /* -------- the scope -------- */
 
 static bool has_ending(const char *s, size_t length, const char *ending)

@@ -275,7 +275,7 @@ size_t ctk_doctor_width(void)
 /* SECURITY: other users may have chosen names and paths in the text. */
 void ctk_doctor_add_wrapped(struct graft_buffer *out, const char *foreign, size_t column, size_t indent, size_t width)
 {
-	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer visible = { .max = 0 };
+	auto_buffer struct graft_buffer visible = { .max = 0 };
 	const char *text;
 
 	graft_buffer_visible(&visible, foreign);
@@ -305,7 +305,7 @@ void ctk_doctor_add_wrapped(struct graft_buffer *out, const char *foreign, size_
 static void add_finding(struct graft_buffer *out, const struct graft_finding *finding, bool colours, size_t width)
 {
 	static const char *const codes[GRAFT_LEVEL_MAX] = { "\033[32m", "\033[2m", "\033[33m", "\033[31m" };
-	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer said = { .max = 0 };
+	auto_buffer struct graft_buffer said = { .max = 0 };
 	const size_t indent = 9 + 20;
 
 	graft_buffer_printf(&said, "%s: %s", finding->subject, finding->cause);
