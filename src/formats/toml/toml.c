@@ -41,25 +41,40 @@ static int fail_path(const char *path, const struct toml_scan *scan, struct graf
 	return graft_fail(err, GRAFT_INVALID, 0, "'%s' is not a dotted key: %s", path, scan->why);
 }
 
+/* Takes a part of a path: a bare one as it is, without a scratch buffer no other. */
+static bool take_path_part(struct toml_scan *scan, struct toml_text *ret_key)
+{
+	size_t start = scan->at;
+
+	if (scan->scratch)
+		return toml_scan_key_part(scan, ret_key);
+	while (toml_is_bare(scan->text[scan->at]))
+		scan->at++;
+	*ret_key = (struct toml_text){ scan->text + start, scan->at - start };
+	return scan->at > start;
+}
+
 /* Continues after a missing part of the path, so that all of it is checked. */
-static bool follow_toml_path(const struct graft_toml *toml, struct toml_scan *scan, struct toml_node **node,
-			     size_t *rest)
+static bool follow_parts(const struct graft_toml *toml, struct toml_scan *scan, struct toml_node **ret_node,
+			 const char **ret_rest)
 {
 	bool missing = false;
 
+	*ret_node = toml->root;
 	for (;;) {
 		struct toml_node *child = NULL;
 		struct toml_text key;
 		size_t at = scan->at;
 
-		if (!toml_scan_key_part(scan, &key))
+		if (!take_path_part(scan, &key))
 			return false;
-		if (!missing && (*node)->type == TOML_TABLE)
-			child = toml_find(toml, *node, &key);
-		if (!child && !missing)
-			*rest = at;
-		missing = missing || !child;
-		*node = child ? child : *node;
+		if (!missing && (*ret_node)->type == TOML_TABLE)
+			child = toml_find(toml, *ret_node, &key);
+		if (child)
+			*ret_node = child;
+		else if (!missing)
+			*ret_rest = scan->text + at;
+		missing = !child;
 		toml_skip_blanks(scan);
 		if (scan->at == scan->length)
 			break;
@@ -69,81 +84,26 @@ static bool follow_toml_path(const struct graft_toml *toml, struct toml_scan *sc
 		toml_skip_blanks(scan);
 	}
 	if (!missing)
-		*rest = scan->length;
+		*ret_rest = scan->text + scan->length;
 	return true;
 }
 
-static size_t bare_length(const char *key)
-{
-	size_t n = 0;
-
-	while (toml_is_bare(key[n]))
-		n++;
-	return n;
-}
-
-/*
- * Handles paths of bare keys, the usual case, without allocating. Returns false if the path
- * contains anything else.
- */
-static bool follow_bare(const struct graft_toml *toml, const char *path, struct toml_node **ret_node, size_t *ret_rest)
-{
-	struct toml_node *node = toml->root;
-	bool missing = false;
-	size_t at = 0;
-
-	for (;;) {
-		size_t n = bare_length(path + at);
-		struct toml_text key = { path + at, n };
-		struct toml_node *child = NULL;
-
-		if (n == 0 || (path[at + n] != '.' && path[at + n] != '\0'))
-			return false;
-		if (!missing && node->type == TOML_TABLE)
-			child = toml_find(toml, node, &key);
-		if (!child && !missing)
-			*ret_rest = at;
-		missing = missing || !child;
-		node = child ? child : node;
-		at += n;
-		if (path[at] == '\0')
-			break;
-		at++;
-	}
-	if (!missing)
-		*ret_rest = at;
-	*ret_node = node;
-	return true;
-}
-
-static int follow_any(const struct graft_toml *toml, const char *path, struct toml_node **ret_node, size_t *ret_rest,
-		      struct graft_error *err)
-{
-	size_t length = strlen(path);
-	auto_free char *scratch = malloc(length + 1);
-	struct graft_arena *arena = graft_arena_new(4 * length + 65536);
-	struct toml_scan scan = { .text = path, .length = length, .scratch = scratch, .arena = arena };
-	int rc = 0;
-
-	if (!scratch || !arena)
-		rc = graft_fail_memory(err);
-	else if (!toml_check_utf8(&scan) || !follow_toml_path(toml, &scan, ret_node, ret_rest))
-		rc = fail_path(path, &scan, err);
-	graft_arena_free(arena);
-	return rc;
-}
-
+/* Paths of bare keys, the usual case, are followed without allocating. */
 int toml_follow(const struct graft_toml *toml, const char *path, struct toml_node **ret_node, const char **ret_rest,
 		struct graft_error *err)
 {
-	size_t rest = 0;
-	int rc = 0;
+	struct toml_scan bare = { .text = path, .length = strlen(path) }, scan = bare;
+	auto_arena struct graft_arena *arena = NULL;
+	auto_free char *scratch = NULL;
 
-	*ret_node = toml->root;
-	if (!follow_bare(toml, path, ret_node, &rest))
-		rc = follow_any(toml, path, ret_node, &rest, err);
-	*ret_rest = path + rest;
-	return rc;
+	if (follow_parts(toml, &bare, ret_node, ret_rest))
+		return 0;
+	scan.scratch = scratch = malloc(scan.length + 1);
+	scan.arena = arena = graft_arena_new(4 * scan.length + 65536);
+	if (!scratch || !arena)
+		return graft_fail_memory(err);
+	return toml_check_utf8(&scan) && follow_parts(toml, &scan, ret_node, ret_rest) ? 0
+										       : fail_path(path, &scan, err);
 }
 
 /*

@@ -208,17 +208,14 @@ static void add_section(const struct section_writer *w, const struct toml_node *
 static int append_sections(struct graft_toml *toml, struct graft_buffer *path, const struct graft_toml *from,
 			   const struct toml_node *node, struct graft_error *err)
 {
-	struct graft_buffer out = { 0 };
+	auto_buffer struct graft_buffer out = { 0 };
 	const struct section_writer w = { &out, path, from, toml_newline_of(toml) };
-	int rc;
 
 	if (node->type == TOML_TABLE)
 		add_section(&w, node, false);
 	for (const struct toml_node *item = node->first; item && node->type == TOML_ARRAY; item = item->next)
 		add_section(&w, item, true);
-	rc = graft_buffer_failed(path) ? graft_fail_memory(err) : toml_append(toml, &out, err);
-	graft_buffer_done(&out);
-	return rc;
+	return graft_buffer_failed(path) ? graft_fail_memory(err) : toml_append(toml, &out, err);
 }
 
 static bool is_inside_value(const struct toml_node *node)
@@ -232,8 +229,7 @@ static bool is_inside_value(const struct toml_node *node)
 static int insert_assigned_value(struct graft_toml *toml, struct graft_buffer *path, const struct toml_node *reached,
 				 const struct graft_toml *from, const struct toml_node *node, struct graft_error *err)
 {
-	struct graft_buffer value = { 0 };
-	int rc;
+	auto_buffer struct graft_buffer value = { 0 };
 
 	if (reached->type != TOML_TABLE)
 		return graft_fail(err, GRAFT_INVALID, 0, "%s: '%s' cannot be set: a part of it is not a table",
@@ -241,10 +237,8 @@ static int insert_assigned_value(struct graft_toml *toml, struct graft_buffer *p
 	if (has_section(node) && !is_inside_value(reached))
 		return append_sections(toml, path, from, node, err);
 	add_toml_value(&value, from, node);
-	rc = graft_buffer_failed(&value) ? graft_fail_memory(err)
-					 : graft_toml_set(toml, path->bytes, graft_buffer_text(&value), err);
-	graft_buffer_done(&value);
-	return rc;
+	return graft_buffer_failed(&value) ? graft_fail_memory(err)
+					   : graft_toml_set(toml, path->bytes, graft_buffer_text(&value), err);
 }
 
 static int assign(struct graft_toml *toml, struct graft_buffer *path, const struct graft_toml *from,
@@ -326,19 +320,16 @@ struct assignment {
 static int assign_path(struct graft_toml *toml, const void *arg, struct graft_error *err)
 {
 	const struct assignment *assignment = arg;
-	struct graft_buffer path = { 0 };
+	auto_buffer struct graft_buffer path = { 0 };
 	struct toml_node *node;
 	const char *rest;
-	int rc;
 
 	if (toml_follow(assignment->from, assignment->from_path, &node, &rest, err) < 0)
 		return -1;
 	if (*rest)
 		return graft_toml_remove(toml, assignment->path, err);
 	graft_buffer_string(&path, assignment->path);
-	rc = graft_buffer_failed(&path) ? graft_fail_memory(err) : assign(toml, &path, assignment->from, node, err);
-	graft_buffer_done(&path);
-	return rc;
+	return graft_buffer_failed(&path) ? graft_fail_memory(err) : assign(toml, &path, assignment->from, node, err);
 }
 
 int graft_toml_assign(struct graft_toml *toml, const char *path, const struct graft_toml *from, const char *from_path,

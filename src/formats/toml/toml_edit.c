@@ -15,7 +15,7 @@ int toml_splice(struct graft_toml *toml, size_t start, size_t end, const struct 
 		struct graft_error *err)
 {
 	struct graft_toml *edited = NULL, old = *toml;
-	struct graft_buffer text = { 0 };
+	auto_buffer struct graft_buffer text = { 0 };
 	int rc;
 
 	graft_buffer_add(&text, toml->text, start);
@@ -25,7 +25,6 @@ int toml_splice(struct graft_toml *toml, size_t start, size_t end, const struct 
 		rc = graft_fail_memory(err);
 	else
 		rc = graft_toml_parse(toml->name, graft_buffer_text(&text), text.length, &edited, err);
-	graft_buffer_done(&text);
 	if (rc < 0)
 		return graft_wrap(err, "editing");
 	*toml = *edited;
@@ -168,9 +167,8 @@ static void add_prefix(struct graft_buffer *out, const struct toml_node *top, co
 static int insert_inline(struct graft_toml *toml, const struct toml_node *table, const struct graft_buffer *line,
 			 struct graft_error *err)
 {
-	struct graft_buffer out = { 0 };
+	auto_buffer struct graft_buffer out = { 0 };
 	size_t start = table->start + 1, end = table->end - 1;
-	int rc;
 
 	graft_buffer_string(&out, " ");
 	for (size_t i = 0; i < toml->n_entries; i++) {
@@ -184,17 +182,14 @@ static int insert_inline(struct graft_toml *toml, const struct toml_node *table,
 	graft_buffer_add(&out, graft_buffer_text(line), line->length);
 	if (toml->text[start - 1] == '{')
 		graft_buffer_string(&out, " ");
-	rc = toml_splice(toml, start, end, &out, err);
-	graft_buffer_done(&out);
-	return rc;
+	return toml_splice(toml, start, end, &out, err);
 }
 
 /* Inserts a line after the entries of the section, indented like the last one. */
 static int insert_line(struct graft_toml *toml, size_t header, const struct graft_buffer *line, struct graft_error *err)
 {
-	struct graft_buffer out = { 0 };
+	auto_buffer struct graft_buffer out = { 0 };
 	size_t last = last_in_section(toml, header), at, next = next_header(toml, 0);
-	int rc;
 
 	if (last == NONE) {
 		size_t to = next < toml->n_entries ? toml_line_start(toml, toml->entries[next].start) : toml->length;
@@ -212,40 +207,21 @@ static int insert_line(struct graft_toml *toml, size_t header, const struct graf
 	}
 	graft_buffer_add(&out, graft_buffer_text(line), line->length);
 	graft_buffer_string(&out, toml_newline_of(toml));
-	rc = toml_splice(toml, at, at, &out, err);
-	graft_buffer_done(&out);
-	return rc;
+	return toml_splice(toml, at, at, &out, err);
 }
 
 int toml_append(struct graft_toml *toml, const struct graft_buffer *lines, struct graft_error *err)
 {
-	struct graft_buffer out = { 0 };
+	auto_buffer struct graft_buffer out = { 0 };
 	const char *newline = toml_newline_of(toml);
 	size_t bom = toml_line_start(toml, 0), n = toml->length;
-	int rc;
 
 	if (n > bom && toml->text[n - 1] != '\n')
 		graft_buffer_string(&out, newline);
 	if (n > bom && (toml->text[n - 1] != '\n' || line_kind(toml, toml_line_start(toml, n - 1)) != '\n'))
 		graft_buffer_string(&out, newline);
 	graft_buffer_add(&out, graft_buffer_text(lines), lines->length);
-	rc = graft_buffer_failed(lines) ? graft_fail_memory(err) : toml_splice(toml, n, n, &out, err);
-	graft_buffer_done(&out);
-	return rc;
-}
-
-/* Appends [a.b] and the line. `names` is "a.b". */
-static int append_table(struct graft_toml *toml, const struct graft_buffer *names, const struct graft_buffer *line,
-			struct graft_error *err)
-{
-	const char *newline = toml_newline_of(toml);
-	struct graft_buffer lines = { 0 };
-	int rc;
-
-	graft_buffer_printf(&lines, "[%s]%s%s%s", graft_buffer_text(names), newline, graft_buffer_text(line), newline);
-	rc = toml_append(toml, &lines, err);
-	graft_buffer_done(&lines);
-	return rc;
+	return graft_buffer_failed(lines) ? graft_fail_memory(err) : toml_splice(toml, n, n, &out, err);
 }
 
 /* Returns where the last part of a dotted key begins. The key was checked before. */
@@ -269,45 +245,48 @@ static size_t last_part(const char *path)
 	return start;
 }
 
+/* Adds a line to the inline table, or to the section, that `table` belongs to. */
+static int insert_at_home(struct graft_toml *toml, const struct toml_node *home, const struct toml_node *table,
+			  const char *rest, const char *value, struct graft_error *err)
+{
+	auto_buffer struct graft_buffer line = { 0 };
+
+	add_prefix(&line, home, table);
+	graft_buffer_printf(&line, "%s = %s", rest, value);
+	if (graft_buffer_failed(&line))
+		return graft_fail_memory(err);
+	return home->form == TOML_BY_VALUE ? insert_inline(toml, home, &line, err)
+					   : insert_line(toml, find_table_header(toml, home), &line, err);
+}
+
 /* `rest` is what is missing below `table`, as spelled by the caller. */
 static int insert_toml_value(struct graft_toml *toml, const struct toml_node *table, const char *rest,
 			     const char *value, struct graft_error *err)
 {
+	auto_buffer struct graft_buffer lines = { 0 };
 	const struct toml_node *home = table;
-	struct graft_buffer names = { 0 }, line = { 0 };
+	const char *newline = toml_newline_of(toml);
 	size_t last = last_part(rest);
-	int rc;
 
 	while (home->form == TOML_BY_KEY)
 		home = home->parent;
-	if (home->form == TOML_BY_VALUE || (last == 0 && home->form == TOML_BY_HEADER)) {
-		add_prefix(&line, home, table);
-		graft_buffer_printf(&line, "%s = %s", rest, value);
-		if (graft_buffer_failed(&line))
-			rc = graft_fail_memory(err);
-		else if (home->form == TOML_BY_VALUE)
-			rc = insert_inline(toml, home, &line, err);
-		else
-			rc = insert_line(toml, find_table_header(toml, home), &line, err);
-	} else {
-		add_prefix(&names, toml->root, table);
-		graft_buffer_add(&names, rest, last);
-		if (names.length > 0)
-			names.bytes[--names.length] = '\0'; /* the dot after the last name */
-		graft_buffer_printf(&line, "%s = %s", rest + last + strspn(rest + last, " \t"), value);
-		rc = graft_buffer_failed(&names) || graft_buffer_failed(&line) ? graft_fail_memory(err)
-									       : append_table(toml, &names, &line, err);
-	}
-	graft_buffer_done(&names);
-	graft_buffer_done(&line);
-	return rc;
+	if (home->form == TOML_BY_VALUE || (last == 0 && home->form == TOML_BY_HEADER))
+		return insert_at_home(toml, home, table, rest, value, err);
+	/* A new table, [a.b], without the dot after the last name. */
+	graft_buffer_char(&lines, '[');
+	add_prefix(&lines, toml->root, table);
+	graft_buffer_add(&lines, rest, last);
+	if (lines.length > 1)
+		lines.length--;
+	graft_buffer_printf(&lines, "]%s%s = %s%s", newline, rest + last + strspn(rest + last, " \t"), value, newline);
+	return toml_append(toml, &lines, err);
 }
 
 /* Parses "v = VALUE", to make sure that it is a single value and nothing else. */
 static int parse_single(const char *value, struct graft_toml **ret_toml, struct graft_error *err)
 {
 	auto_toml struct graft_toml *toml = NULL;
-	struct graft_buffer text = { 0 };
+	auto_buffer struct graft_buffer text = { 0 };
 	struct graft_error why = { 0 };
 	int rc;
 
@@ -315,7 +294,6 @@ static int parse_single(const char *value, struct graft_toml **ret_toml, struct 
 	if (graft_buffer_failed(&text))
 		return graft_fail_memory(err);
 	rc = graft_toml_parse("value", text.bytes, text.length, &toml, &why);
-	graft_buffer_done(&text);
 	if (rc < 0 && why.status == GRAFT_NO_MEMORY)
 		return graft_fail_memory(err);
 	if (rc < 0 || toml->root->first != toml->root->last || toml->root->first->end != toml->length)
@@ -327,15 +305,12 @@ static int parse_single(const char *value, struct graft_toml **ret_toml, struct 
 static int replace_toml_value(struct graft_toml *toml, const struct toml_node *node, const struct graft_toml *single,
 			      const char *value, struct graft_error *err)
 {
-	struct graft_buffer text = { 0 };
-	int rc;
+	auto_buffer struct graft_buffer text = { 0 };
 
 	if (toml_is_equal(toml, node, single, single->root->first))
 		return 0;
 	graft_buffer_string(&text, value);
-	rc = toml_splice(toml, node->start, node->end, &text, err);
-	graft_buffer_done(&text);
-	return rc;
+	return toml_splice(toml, node->start, node->end, &text, err);
 }
 
 int graft_toml_set(struct graft_toml *toml, const char *path, const char *value, struct graft_error *err)
@@ -356,18 +331,16 @@ int graft_toml_set(struct graft_toml *toml, const char *path, const char *value,
 	return replace_toml_value(toml, node, single, value, err);
 }
 
-static int set_buffer(struct graft_toml *toml, const char *path, struct graft_buffer *value, struct graft_error *err)
+static int set_buffer(struct graft_toml *toml, const char *path, const struct graft_buffer *value,
+		      struct graft_error *err)
 {
-	int rc = graft_buffer_failed(value) ? graft_fail_memory(err)
-					    : graft_toml_set(toml, path, graft_buffer_text(value), err);
-
-	graft_buffer_done(value);
-	return rc;
+	return graft_buffer_failed(value) ? graft_fail_memory(err)
+					  : graft_toml_set(toml, path, graft_buffer_text(value), err);
 }
 
 int graft_toml_set_string(struct graft_toml *toml, const char *path, const char *string, struct graft_error *err)
 {
-	struct graft_buffer value = { 0 };
+	auto_buffer struct graft_buffer value = { 0 };
 
 	graft_toml_quote(&value, string);
 	return set_buffer(toml, path, &value, err);
@@ -380,7 +353,7 @@ int graft_toml_set_bool(struct graft_toml *toml, const char *path, bool value, s
 
 int graft_toml_set_integer(struct graft_toml *toml, const char *path, int64_t value, struct graft_error *err)
 {
-	struct graft_buffer text = { 0 };
+	auto_buffer struct graft_buffer text = { 0 };
 
 	graft_buffer_printf(&text, "%lld", (long long)value);
 	return set_buffer(toml, path, &text, err);
@@ -389,7 +362,7 @@ int graft_toml_set_integer(struct graft_toml *toml, const char *path, int64_t va
 int graft_toml_set_strings(struct graft_toml *toml, const char *path, const char *const *strings, size_t n,
 			   struct graft_error *err)
 {
-	struct graft_buffer value = { 0 };
+	auto_buffer struct graft_buffer value = { 0 };
 
 	graft_buffer_char(&value, '[');
 	for (size_t i = 0; i < n; i++) {

@@ -54,10 +54,9 @@ static bool is_first_on_line(const struct graft_toml *toml, size_t at)
 static int append_line(struct graft_toml *toml, const struct toml_node *last, bool has_comma, const char *string,
 		       struct graft_error *err)
 {
-	struct graft_buffer lines = { 0 };
+	auto_buffer struct graft_buffer lines = { 0 };
 	size_t start = toml_line_start(toml, last->start), blanks = strspn(toml->text + start, " \t");
 	size_t end = toml_line_end(toml, last->end);
-	int rc;
 
 	/*
 	 * Write the new comma, and the rest of its line, in the same step: the document would be
@@ -71,18 +70,15 @@ static int append_line(struct graft_toml *toml, const struct toml_node *last, bo
 	graft_toml_quote(&lines, string);
 	graft_buffer_string(&lines, has_comma ? "," : "");
 	graft_buffer_string(&lines, toml_newline_of(toml));
-	rc = toml_splice(toml, has_comma ? end : last->end, end, &lines, err);
-	graft_buffer_done(&lines);
-	return rc;
+	return toml_splice(toml, has_comma ? end : last->end, end, &lines, err);
 }
 
 static int append_array_element(struct graft_toml *toml, const struct toml_node *array, const char *string,
 				struct graft_error *err)
 {
 	const struct toml_node *last = array->first;
-	struct graft_buffer text = { 0 };
-	size_t comma;
-	int rc;
+	auto_buffer struct graft_buffer text = { 0 };
+	size_t comma, at;
 
 	while (last && last->next)
 		last = last->next;
@@ -94,10 +90,8 @@ static int append_array_element(struct graft_toml *toml, const struct toml_node 
 	if (last)
 		graft_buffer_string(&text, ", ");
 	graft_toml_quote(&text, string);
-	rc = last ? toml_splice(toml, last->end, last->end, &text, err)
-		  : toml_splice(toml, array->start + 1, array->start + 1, &text, err);
-	graft_buffer_done(&text);
-	return rc;
+	at = last ? last->end : array->start + 1;
+	return toml_splice(toml, at, at, &text, err);
 }
 
 int graft_toml_append_string(struct graft_toml *toml, const char *path, const char *string, struct graft_error *err)
