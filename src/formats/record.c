@@ -32,9 +32,14 @@ static size_t list_length(const struct graft_field *field, const void *object)
 	return MEMBER(size_t, object, field->count_offset);
 }
 
+static size_t item_size(const struct graft_field *field)
+{
+	return field->kind == GRAFT_FIELD_STRINGS ? sizeof(const char *) : field->record->size;
+}
+
 static const void *list_item(const struct graft_field *field, const void *object, size_t i)
 {
-	return MEMBER(const char *, object, field->offset) + i * field->record->size;
+	return MEMBER(const char *, object, field->offset) + i * item_size(field);
 }
 
 static bool is_empty_record(const struct graft_record *record, const void *object);
@@ -112,35 +117,21 @@ static void write_flags(const struct graft_field *field, uint32_t value, struct 
 	graft_buffer_char(out, ']');
 }
 
-static void write_strings(const struct graft_field *field, const void *object, unsigned int level,
-			  struct graft_buffer *out)
-{
-	const char *const *items = MEMBER(const char *const *, object, field->offset);
-	size_t n = list_length(field, object);
-
-	graft_buffer_char(out, '[');
-	for (size_t i = 0; i < n; i++) {
-		graft_buffer_string(out, i == 0 ? "\n" : ",\n");
-		indent(out, level + 1);
-		graft_json_quote(out, items[i]);
-	}
-	if (n > 0) {
-		graft_buffer_char(out, '\n');
-		indent(out, level);
-	}
-	graft_buffer_char(out, ']');
-}
-
-static void write_record_list(const struct graft_field *field, const void *object, unsigned int level,
-			      struct graft_buffer *out)
+static void write_list(const struct graft_field *field, const void *object, unsigned int level,
+		       struct graft_buffer *out)
 {
 	size_t n = list_length(field, object);
 
 	graft_buffer_char(out, '[');
 	for (size_t i = 0; i < n; i++) {
+		const void *item = list_item(field, object, i);
+
 		graft_buffer_string(out, i == 0 ? "\n" : ",\n");
 		indent(out, level + 1);
-		write_record(field->record, list_item(field, object, i), level + 1, out);
+		if (field->kind == GRAFT_FIELD_STRINGS)
+			graft_json_quote(out, MEMBER(const char *, item, 0));
+		else
+			write_record(field->record, item, level + 1, out);
 	}
 	if (n > 0) {
 		graft_buffer_char(out, '\n');
@@ -175,13 +166,11 @@ static void write_field(const struct graft_field *field, const void *object, uns
 		write_flags(field, MEMBER(uint32_t, object, field->offset), out);
 		return;
 	case GRAFT_FIELD_STRINGS:
-		write_strings(field, object, level, out);
+	case GRAFT_FIELD_RECORDS:
+		write_list(field, object, level, out);
 		return;
 	case GRAFT_FIELD_RECORD:
 		write_record(field->record, get_field_place(object, field->offset), level, out);
-		return;
-	case GRAFT_FIELD_RECORDS:
-		write_record_list(field, object, level, out);
 		return;
 	}
 }
@@ -280,38 +269,27 @@ static int read_string_field(struct reader *reader, const struct graft_json_node
 	return *ret_string ? 0 : graft_fail_memory(reader->err);
 }
 
-/*
- * Returns whether it is a number without fraction and exponent. (The parser has refused those
- * beyond 64 bits.)
- */
-static bool is_whole(const struct graft_json_node *json)
+/* The parser has refused integers beyond 64 bits. */
+static int read_number_field(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
+			     void *member)
 {
-	uint64_t value;
-	int64_t negative;
+	uint64_t value = 0;
+	int64_t whole = 0;
+	bool is_unsigned = graft_json_node_u64(json, &value), is_signed = graft_json_node_i64(json, &whole);
+	uint32_t value32;
 
-	return graft_json_node_u64(json, &value) || graft_json_node_i64(json, &negative);
-}
-
-static int read_unsigned_field(struct reader *reader, const struct graft_json_node *json, uint64_t max,
-			       uint64_t *ret_value)
-{
-	int64_t negative;
-
-	if (!is_whole(json))
+	if (!is_unsigned && !is_signed)
 		return fail_here(reader, "must be a whole number");
-	if (!graft_json_node_u64(json, ret_value)) {
-		if (!graft_json_node_i64(json, &negative) || negative < 0)
-			return fail_here(reader, "must not be negative");
-		*ret_value = 0; /* -0 */
-	}
-	return *ret_value <= max ? 0 : fail_here(reader, "number out of range");
-}
-
-static int read_signed_field(struct reader *reader, const struct graft_json_node *json, int64_t *ret_value)
-{
-	if (!is_whole(json))
-		return fail_here(reader, "must be a whole number");
-	return graft_json_node_i64(json, ret_value) ? 0 : fail_here(reader, "number out of range");
+	if (field->kind != GRAFT_FIELD_I64 && whole < 0)
+		return fail_here(reader, "must not be negative");
+	if (field->kind == GRAFT_FIELD_I64 ? !is_signed : field->kind == GRAFT_FIELD_U32 && value > UINT32_MAX)
+		return fail_here(reader, "number out of range");
+	value32 = (uint32_t)value;
+	if (field->kind == GRAFT_FIELD_U32)
+		memcpy(member, &value32, sizeof(value32));
+	else
+		memcpy(member, is_unsigned ? (const void *)&value : &whole, sizeof(value));
+	return 0;
 }
 
 static int read_enum(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
@@ -366,14 +344,13 @@ static int read_item(struct reader *reader, const struct graft_field *field, con
 static int read_list_field(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
 			   void *object)
 {
-	size_t item_size = field->kind == GRAFT_FIELD_STRINGS ? sizeof(const char *) : field->record->size;
 	const struct graft_json_node *item = graft_json_node_first(json);
 	size_t n = graft_json_node_count(json);
 	char *items;
 
 	if (graft_json_node_kind(json) != GRAFT_JSON_ARRAY)
 		return fail_here(reader, "must be a list");
-	items = graft_arena_list(reader->arena, n, item_size);
+	items = graft_arena_list(reader->arena, n, item_size(field));
 	if (n > 0 && !items)
 		return graft_fail_memory(reader->err);
 	memcpy((char *)object + field->offset, &items, sizeof(items));
@@ -382,35 +359,12 @@ static int read_list_field(struct reader *reader, const struct graft_field *fiel
 		int rc;
 
 		enter(reader, NULL, i);
-		rc = read_item(reader, field, item, items + i * item_size);
+		rc = read_item(reader, field, item, items + i * item_size(field));
 		if (rc < 0)
 			return rc;
 		leave(reader);
 	}
 	return 0;
-}
-
-static int read_number_field(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
-			     void *member)
-{
-	uint64_t value64 = 0;
-	uint32_t value32;
-	int64_t signed64 = 0;
-	int rc;
-
-	if (field->kind == GRAFT_FIELD_I64) {
-		rc = read_signed_field(reader, json, &signed64);
-		memcpy(member, &signed64, sizeof(signed64));
-		return rc;
-	}
-	rc = read_unsigned_field(reader, json, field->kind == GRAFT_FIELD_U32 ? UINT32_MAX : UINT64_MAX, &value64);
-	if (field->kind == GRAFT_FIELD_U64) {
-		memcpy(member, &value64, sizeof(value64));
-	} else {
-		value32 = (uint32_t)value64;
-		memcpy(member, &value32, sizeof(value32));
-	}
-	return rc;
 }
 
 static int read_field(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
@@ -504,28 +458,24 @@ static bool strings_equal(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-struct comparison {
-	char path[PATH_SIZE];
-};
-
-static bool records_equal(const struct graft_record *record, const void *a, const void *b, struct comparison *where);
+static bool records_equal(const struct graft_record *record, const void *a, const void *b, char *where);
 
 /* Prepends a name to the path of a difference found further inside. */
-static bool differs_in(struct comparison *where, const char *name, size_t index)
+static bool differs_in(char *where, const char *name, size_t index)
 {
 	char inner[PATH_SIZE];
 	const char *dot;
 
-	memcpy(inner, where->path, sizeof(inner));
+	memcpy(inner, where, sizeof(inner));
 	dot = inner[0] != '\0' && inner[0] != '[' ? "." : "";
 	if (name)
-		(void)snprintf(where->path, sizeof(where->path), "%.64s%s%.180s", name, dot, inner);
+		(void)snprintf(where, PATH_SIZE, "%.64s%s%.180s", name, dot, inner);
 	else
-		(void)snprintf(where->path, sizeof(where->path), "[%zu]%s%.180s", index, dot, inner);
+		(void)snprintf(where, PATH_SIZE, "[%zu]%s%.180s", index, dot, inner);
 	return false;
 }
 
-static bool lists_equal(const struct graft_field *field, const void *a, const void *b, struct comparison *where)
+static bool lists_equal(const struct graft_field *field, const void *a, const void *b, char *where)
 {
 	size_t n = list_length(field, a);
 
@@ -537,15 +487,15 @@ static bool lists_equal(const struct graft_field *field, const void *a, const vo
 		if (field->kind == GRAFT_FIELD_RECORDS)
 			equal = records_equal(field->record, list_item(field, a, i), list_item(field, b, i), where);
 		else
-			equal = strings_equal(MEMBER(const char *const *, a, field->offset)[i],
-					      MEMBER(const char *const *, b, field->offset)[i]);
+			equal = strings_equal(MEMBER(const char *, list_item(field, a, i), 0),
+					      MEMBER(const char *, list_item(field, b, i), 0));
 		if (!equal)
 			return differs_in(where, NULL, i);
 	}
 	return true;
 }
 
-static bool fields_equal(const struct graft_field *field, const void *a, const void *b, struct comparison *where)
+static bool fields_equal(const struct graft_field *field, const void *a, const void *b, char *where)
 {
 	switch (field->kind) {
 	case GRAFT_FIELD_STRING:
@@ -569,7 +519,7 @@ static bool fields_equal(const struct graft_field *field, const void *a, const v
 	return false;
 }
 
-static bool records_equal(const struct graft_record *record, const void *a, const void *b, struct comparison *where)
+static bool records_equal(const struct graft_record *record, const void *a, const void *b, char *where)
 {
 	for (size_t i = 0; i < record->n_fields; i++) {
 		if (!fields_equal(&record->fields[i], a, b, where))
@@ -581,11 +531,11 @@ static bool records_equal(const struct graft_record *record, const void *a, cons
 bool graft_record_equal(const struct graft_record *record, const void *a, const void *b, char *ret_path,
 			size_t path_size)
 {
-	struct comparison where = { .path = "" };
-	bool equal = records_equal(record, a, b, &where);
+	char where[PATH_SIZE] = "";
+	bool equal = records_equal(record, a, b, where);
 
 	if (!equal && ret_path && path_size > 0)
-		(void)snprintf(ret_path, path_size, "%s", where.path);
+		(void)snprintf(ret_path, path_size, "%s", where);
 	return equal;
 }
 

@@ -85,45 +85,25 @@ void graft_record_document(const struct graft_record *record, struct graft_buffe
  * Rows of a table of fields. `S` is the struct, `m` the member. The size of a list is a member
  * named n_<m>.
  */
-#define GRAFT_F_STRING(S, m, req, d)                                                        \
-	{                                                                                   \
-#m, GRAFT_FIELD_STRING, offsetof(S, m), 0, NULL, NULL, 0, req, GRAFT_DOC(d) \
-	}
-#define GRAFT_F_BOOL(S, m, d)                                                               \
-	{                                                                                   \
-#m, GRAFT_FIELD_BOOL, offsetof(S, m), 0, NULL, NULL, 0, false, GRAFT_DOC(d) \
-	}
-#define GRAFT_F_U32(S, m, req, d)                                                        \
-	{                                                                                \
-#m, GRAFT_FIELD_U32, offsetof(S, m), 0, NULL, NULL, 0, req, GRAFT_DOC(d) \
-	}
-#define GRAFT_F_U64(S, m, req, d)                                                        \
-	{                                                                                \
-#m, GRAFT_FIELD_U64, offsetof(S, m), 0, NULL, NULL, 0, req, GRAFT_DOC(d) \
-	}
-#define GRAFT_F_I64(S, m, req, d)                                                        \
-	{                                                                                \
-#m, GRAFT_FIELD_I64, offsetof(S, m), 0, NULL, NULL, 0, req, GRAFT_DOC(d) \
-	}
-#define GRAFT_F_ENUM(S, m, names, n, req, d)                                               \
-	{                                                                                  \
-#m, GRAFT_FIELD_ENUM, offsetof(S, m), 0, NULL, names, n, req, GRAFT_DOC(d) \
-	}
-#define GRAFT_F_FLAGS(S, m, names, n, d)                                                      \
-	{                                                                                     \
-#m, GRAFT_FIELD_FLAGS, offsetof(S, m), 0, NULL, names, n, false, GRAFT_DOC(d) \
-	}
-#define GRAFT_F_STRINGS(S, m, d)                                                                                \
-	{                                                                                                       \
-#m, GRAFT_FIELD_STRINGS, offsetof(S, m), offsetof(S, n_##m), NULL, NULL, 0, false, GRAFT_DOC(d) \
-	}
-#define GRAFT_F_RECORD(S, m, rec, d)                                                         \
-	{                                                                                    \
-#m, GRAFT_FIELD_RECORD, offsetof(S, m), 0, rec, NULL, 0, false, GRAFT_DOC(d) \
-	}
-#define GRAFT_F_RECORDS(S, m, rec, d)                                                                          \
-	{                                                                                                      \
-#m, GRAFT_FIELD_RECORDS, offsetof(S, m), offsetof(S, n_##m), rec, NULL, 0, false, GRAFT_DOC(d) \
-	}
+/* clang-format off */
+#define GRAFT_F_ROW(S, m, kind_, ...) \
+	{ .name = #m, .kind = (kind_), .offset = offsetof(S, m), __VA_ARGS__ }
+#define GRAFT_F_LIST(S, m, kind_, ...) \
+	GRAFT_F_ROW(S, m, kind_, .count_offset = offsetof(S, n_##m), __VA_ARGS__)
+
+#define GRAFT_F_STRING(S, m, req, d)  GRAFT_F_ROW(S, m, GRAFT_FIELD_STRING, .required = (req), .doc = GRAFT_DOC(d))
+#define GRAFT_F_BOOL(S, m, d)         GRAFT_F_ROW(S, m, GRAFT_FIELD_BOOL, .doc = GRAFT_DOC(d))
+#define GRAFT_F_U32(S, m, req, d)     GRAFT_F_ROW(S, m, GRAFT_FIELD_U32, .required = (req), .doc = GRAFT_DOC(d))
+#define GRAFT_F_U64(S, m, req, d)     GRAFT_F_ROW(S, m, GRAFT_FIELD_U64, .required = (req), .doc = GRAFT_DOC(d))
+#define GRAFT_F_I64(S, m, req, d)     GRAFT_F_ROW(S, m, GRAFT_FIELD_I64, .required = (req), .doc = GRAFT_DOC(d))
+#define GRAFT_F_ENUM(S, m, names, n, req, d) \
+	GRAFT_F_ROW(S, m, GRAFT_FIELD_ENUM, .enum_names = (names), .n_enum_names = (n), .required = (req), \
+		    .doc = GRAFT_DOC(d))
+#define GRAFT_F_FLAGS(S, m, names, n, d) \
+	GRAFT_F_ROW(S, m, GRAFT_FIELD_FLAGS, .enum_names = (names), .n_enum_names = (n), .doc = GRAFT_DOC(d))
+#define GRAFT_F_STRINGS(S, m, d)      GRAFT_F_LIST(S, m, GRAFT_FIELD_STRINGS, .doc = GRAFT_DOC(d))
+#define GRAFT_F_RECORD(S, m, rec, d)  GRAFT_F_ROW(S, m, GRAFT_FIELD_RECORD, .record = (rec), .doc = GRAFT_DOC(d))
+#define GRAFT_F_RECORDS(S, m, rec, d) GRAFT_F_LIST(S, m, GRAFT_FIELD_RECORDS, .record = (rec), .doc = GRAFT_DOC(d))
+/* clang-format on */
 
 #endif
