@@ -98,35 +98,61 @@ static bool has_nul(struct span line)
 	return memchr(line.s, '\0', line.n) != NULL;
 }
 
-int graft_procfs_key_values(const char *text, size_t length, struct graft_arena *arena,
-			    struct graft_key_value **ret_items, size_t *ret_n)
+/*
+ * Reads lines into a list. `parse` fills in a zeroed item of `size` bytes; it returns 1, 0 for a
+ * line to be skipped, or -1 if out of memory.
+ */
+static int read_items(const char *text, size_t length, struct graft_arena *arena, size_t size,
+		      int (*parse)(struct span line, struct graft_arena *arena, void *item), void *ret_items,
+		      size_t *ret_n)
 {
 	struct span rest = { text, length }, line;
-	struct graft_key_value *items = NULL;
+	char *items = NULL, *slot;
 	size_t n = 0;
 
 	while (next_line(&rest, &line)) {
-		const char *colon = memchr(line.s, ':', line.n);
-		struct span key, value;
-		struct graft_key_value *item;
+		union {
+			struct graft_key_value key_value;
+			struct graft_mig_minor mig_minor;
+			struct graft_mountinfo mount;
+		} item;
+		int rc;
 
-		if (!colon || has_nul(line))
+		memset(&item, 0, sizeof(item));
+		rc = parse(line, arena, &item);
+		if (rc == 0)
 			continue;
-		key = trim_proc_text((struct span){ line.s, (size_t)(colon - line.s) });
-		value = trim_proc_text((struct span){ colon + 1, line.n - (size_t)(colon - line.s) - 1 });
-		if (key.n == 0)
-			continue;
-		item = graft_arena_push(arena, &items, &n, sizeof(*item));
-		if (!item)
+		slot = rc > 0 ? graft_arena_push(arena, &items, &n, size) : NULL;
+		if (!slot)
 			return -1;
-		item->key = graft_arena_strndup(arena, key.s, key.n);
-		item->value = graft_arena_strndup(arena, value.s, value.n);
-		if (!item->key || !item->value)
-			return -1;
+		memcpy(slot, &item, size);
 	}
-	*ret_items = items;
+	memcpy(ret_items, &items, sizeof(items));
 	*ret_n = n;
 	return 0;
+}
+
+static int parse_proc_pair(struct span line, struct graft_arena *arena, void *ret_item)
+{
+	const char *colon = memchr(line.s, ':', line.n);
+	struct graft_key_value *item = ret_item;
+	struct span key, value;
+
+	if (!colon || has_nul(line))
+		return 0;
+	key = trim_proc_text((struct span){ line.s, (size_t)(colon - line.s) });
+	value = trim_proc_text((struct span){ colon + 1, line.n - (size_t)(colon - line.s) - 1 });
+	if (key.n == 0)
+		return 0;
+	item->key = graft_arena_strndup(arena, key.s, key.n);
+	item->value = graft_arena_strndup(arena, value.s, value.n);
+	return item->key && item->value ? 1 : -1;
+}
+
+int graft_procfs_key_values(const char *text, size_t length, struct graft_arena *arena,
+			    struct graft_key_value **ret_items, size_t *ret_n)
+{
+	return read_items(text, length, arena, sizeof(**ret_items), parse_proc_pair, ret_items, ret_n);
 }
 
 const char *graft_key_value_find(const struct graft_key_value *items, size_t n, const char *key)
@@ -217,46 +243,27 @@ static bool take_instance(struct span *line, struct graft_mig_minor *item)
 	return take_word(line, "/access");
 }
 
-static bool parse_mig_minor(struct span line, struct graft_mig_minor *ret_item)
+static int parse_mig_minor(struct span line, struct graft_arena *arena, void *ret_item)
 {
-	struct graft_mig_minor item = { .kind = GRAFT_MIG_MINOR_CONFIG, .gpu = -1, .gi = -1, .ci = -1, .minor = 0 };
+	struct graft_mig_minor *item = ret_item;
 
+	(void)arena;
+	*item = (struct graft_mig_minor){ .kind = GRAFT_MIG_MINOR_CONFIG, .gpu = -1, .gi = -1, .ci = -1 };
 	line = trim_proc_text(line);
-	if (take_word(&line, "config"))
-		item.kind = GRAFT_MIG_MINOR_CONFIG;
-	else if (take_word(&line, "monitor"))
-		item.kind = GRAFT_MIG_MINOR_MONITOR;
-	else if (!take_instance(&line, &item))
-		return false;
+	if (take_word(&line, "monitor"))
+		item->kind = GRAFT_MIG_MINOR_MONITOR;
+	else if (!take_word(&line, "config") && !take_instance(&line, item))
+		return 0;
 	if (line.n == 0 || !isspace((unsigned char)line.s[0]))
-		return false;
+		return 0;
 	line = trim_proc_text(line);
-	if (!take_u32(&line, 10, &item.minor) || line.n != 0)
-		return false;
-	*ret_item = item;
-	return true;
+	return take_u32(&line, 10, &item->minor) && line.n == 0;
 }
 
 int graft_procfs_mig_minors(const char *text, size_t length, struct graft_arena *arena,
 			    struct graft_mig_minor **ret_items, size_t *ret_n)
 {
-	struct span rest = { text, length }, line;
-	struct graft_mig_minor *items = NULL;
-	size_t n = 0;
-
-	while (next_line(&rest, &line)) {
-		struct graft_mig_minor item, *slot;
-
-		if (!parse_mig_minor(line, &item))
-			continue;
-		slot = graft_arena_push(arena, &items, &n, sizeof(*slot));
-		if (!slot)
-			return -1;
-		*slot = item;
-	}
-	*ret_items = items;
-	*ret_n = n;
-	return 0;
+	return read_items(text, length, arena, sizeof(**ret_items), parse_mig_minor, ret_items, ret_n);
 }
 
 /* Decodes the kernel's \ooo escapes (blank, tab, newline, backslash, '#') in place. */
@@ -332,19 +339,22 @@ static bool parse_mount_end(char *at, struct graft_mountinfo *item)
 	return true;
 }
 
-/* Cuts `line` into pieces; the item points into it. */
-static bool parse_mount(char *line, struct graft_mountinfo *item)
+/* Cuts a copy of the line into pieces, to which the item points. */
+static int parse_mount(struct span text, struct graft_arena *arena, void *ret_item)
 {
-	char *words[6], *word;
+	char *line = has_nul(text) ? NULL : graft_arena_strndup(arena, text.s, text.n), *words[6], *word;
+	struct graft_mountinfo *item = ret_item;
 
+	if (!line)
+		return has_nul(text) ? 0 : -1;
 	for (size_t i = 0; i < 6; i++) {
 		words[i] = cut_word(&line);
 		if (!words[i])
-			return false;
+			return 0;
 	}
 	if (!parse_mount_id(words[0], &item->mount_id) || !parse_mount_id(words[1], &item->parent_id) ||
 	    !parse_device_number(words[2], &item->major, &item->minor))
-		return false;
+		return 0;
 	decode_octal(words[3]);
 	decode_octal(words[4]);
 	item->root = words[3];
@@ -353,7 +363,7 @@ static bool parse_mount(char *line, struct graft_mountinfo *item)
 	do {
 		word = cut_word(&line);
 		if (!word)
-			return false;
+			return 0;
 		item->shared = item->shared || graft_starts_with(word, "shared:");
 	} while (strcmp(word, "-") != 0);
 	return parse_mount_end(line, item);
@@ -362,29 +372,7 @@ static bool parse_mount(char *line, struct graft_mountinfo *item)
 int graft_procfs_mountinfo(const char *text, size_t length, struct graft_arena *arena,
 			   struct graft_mountinfo **ret_items, size_t *ret_n)
 {
-	struct span rest = { text, length }, line;
-	struct graft_mountinfo *items = NULL;
-	size_t n = 0;
-
-	while (next_line(&rest, &line)) {
-		struct graft_mountinfo item = { 0 }, *slot;
-		char *copy;
-
-		if (has_nul(line))
-			continue;
-		copy = graft_arena_strndup(arena, line.s, line.n);
-		if (!copy)
-			return -1;
-		if (!parse_mount(copy, &item))
-			continue;
-		slot = graft_arena_push(arena, &items, &n, sizeof(*slot));
-		if (!slot)
-			return -1;
-		*slot = item;
-	}
-	*ret_items = items;
-	*ret_n = n;
-	return 0;
+	return read_items(text, length, arena, sizeof(**ret_items), parse_mount, ret_items, ret_n);
 }
 
 int graft_procfs_cgroup(const char *text, size_t length, struct graft_arena *arena,
