@@ -8,7 +8,6 @@
 #include <elf.h>
 #include <string.h>
 
-#include "base/read.h"
 #include "formats/json/json_document.h"
 #include "formats/loader/elf.h"
 
@@ -99,31 +98,16 @@ int graft_cuda_compat_parse_note(const void *bytes, size_t length, uint64_t alig
 	return read_description((const char *)at + text_at, note.n_descsz, name, arena, ret_compat, err);
 }
 
-int graft_cuda_compat_read(const struct graft_elf_source *source, const char *name, struct graft_arena *arena,
-			   struct graft_cuda_compat *ret_compat, struct graft_error *err)
+int graft_cuda_compat_read_fd(int fd, const char *name, struct graft_arena *arena, struct graft_cuda_compat *ret_compat,
+			      struct graft_error *err)
 {
 	struct graft_elf_section section = { .bytes = NULL };
-	int rc = graft_elf_section(source, name, SECTION, SHT_NOTE, NOTE_MAX, arena, &section, err);
+	int rc = graft_elf_section(fd, name, SECTION, SHT_NOTE, NOTE_MAX, arena, &section, err);
 
 	if (rc <= 0)
 		return rc;
 	return graft_cuda_compat_parse_note(section.bytes, section.length, section.alignment, name, arena, ret_compat,
 					    err);
-}
-
-static long read_compat_bytes(void *arg, void *bytes, size_t n, uint64_t offset)
-{
-	const int *fd = arg;
-
-	return graft_read_at(*fd, bytes, n, offset);
-}
-
-int graft_cuda_compat_read_fd(int fd, const char *name, struct graft_arena *arena, struct graft_cuda_compat *ret_compat,
-			      struct graft_error *err)
-{
-	struct graft_elf_source source = { .read_at = read_compat_bytes, .arg = &fd };
-
-	return graft_cuda_compat_read(&source, name, arena, ret_compat, err);
 }
 
 /* ---- versions ---- */

@@ -23,11 +23,9 @@ struct graft_cuda_compat {
 };
 
 /*
- * Read the note. Return 1 if there is one, 0 if there is none, or -1 with GRAFT_FORMAT if it cannot
- * be understood. `name` is for messages.
+ * Reads the note. Returns 1 if there is one, 0 if there is none, or -1 with GRAFT_FORMAT if it
+ * cannot be understood. `name` is for messages.
  */
-int graft_cuda_compat_read(const struct graft_elf_source *source, const char *name, struct graft_arena *arena,
-			   struct graft_cuda_compat *ret_compat, struct graft_error *err);
 int graft_cuda_compat_read_fd(int fd, const char *name, struct graft_arena *arena, struct graft_cuda_compat *ret_compat,
 			      struct graft_error *err);
 /* Parses the content of the note's section. */

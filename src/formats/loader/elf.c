@@ -21,8 +21,26 @@
 #define ABI_NOTE_SIZE       16
 #define NT_GO_BUILD_ID      4 /* Go: cmd/link, ELF_NOTE_GOBUILDID_TAG */
 
+/*
+ * A part of the file in memory. What we look for in a library is close together in a few places,
+ * and a system call for each field took longer than everything else.
+ */
+#define WINDOW_SIZE ((size_t)8192)
+/*
+ * Windows begin at a multiple of this. Up to this many bytes from any offset fit into one window.
+ */
+#define WINDOW_STEP ((size_t)4096)
+
+struct window {
+	uint64_t offset;
+	size_t n; /* less than WINDOW_SIZE at the end of the file; 0: not read yet */
+	unsigned char bytes[WINDOW_SIZE];
+};
+
 struct file {
-	const struct graft_elf_source *source;
+	int fd;
+	/* Headers and notes are at the start of the file, the dynamic section and names are not. */
+	struct window start, elsewhere;
 	const char *name;
 	struct graft_arena *arena;
 	struct graft_error *err;
@@ -31,14 +49,49 @@ struct file {
 	size_t n_segments;
 };
 
+/* Moves the window to `offset`. Returns 0 or -1. */
+static int move_window(struct window *window, int fd, uint64_t offset)
+{
+	uint64_t start = offset / WINDOW_STEP * WINDOW_STEP;
+	long n;
+
+	if (window->n > 0 && window->offset == start)
+		return 0;
+	window->n = 0;
+	n = graft_read_at(fd, window->bytes, sizeof(window->bytes), start);
+	if (n < 0)
+		return -1;
+	window->offset = start;
+	window->n = (size_t)n;
+	return 0;
+}
+
+/* Like pread(2): returns the count, which is short only at the end, or -1. */
+static long read_elf_window(struct file *file, void *bytes, size_t n, uint64_t offset)
+{
+	struct window *window = offset < WINDOW_STEP ? &file->start : &file->elsewhere;
+	size_t skipped = (size_t)(offset % WINDOW_STEP);
+
+	if (n > WINDOW_STEP)
+		return graft_read_at(file->fd, bytes, n, offset);
+	if (move_window(window, file->fd, offset) < 0)
+		return -1;
+	if (skipped >= window->n)
+		return 0;
+	if (n > window->n - skipped)
+		n = window->n - skipped;
+	memcpy(bytes, window->bytes + skipped, n);
+	return (long)n;
+}
+
 static int fail_malformed_elf(const struct file *file, const char *why)
 {
 	return graft_fail(file->err, GRAFT_FORMAT, 0, "elf file read error: %s: %s", file->name, why);
 }
 
-static int read_elf_bytes(const struct file *file, void *bytes, size_t n, uint64_t offset)
+static int read_elf_bytes(struct file *file, void *bytes, size_t n, uint64_t offset)
 {
-	if (offset > INT64_MAX || file->source->read_at(file->source->arg, bytes, n, offset) != (long)n)
+	if (offset > INT64_MAX || read_elf_window(file, bytes, n, offset) != (long)n)
 		return fail_malformed_elf(file, "shorter than its headers say");
 	return 0;
 }
@@ -173,8 +226,7 @@ struct strings {
 	uint64_t offset, size;
 };
 
-static int read_elf_string(const struct file *file, const struct strings *strings, uint64_t index,
-			   const char **ret_string)
+static int read_elf_string(struct file *file, const struct strings *strings, uint64_t index, const char **ret_string)
 {
 	char text[NAME_MAX_BYTES];
 	uint64_t left;
@@ -185,8 +237,7 @@ static int read_elf_string(const struct file *file, const struct strings *string
 	left = strings->size - index;
 	if (strings->offset > INT64_MAX - index)
 		return fail_malformed_elf(file, "bad string table");
-	n = file->source->read_at(file->source->arg, text, left < sizeof(text) ? (size_t)left : sizeof(text),
-				  strings->offset + index);
+	n = read_elf_window(file, text, left < sizeof(text) ? (size_t)left : sizeof(text), strings->offset + index);
 	if (n <= 0 || !memchr(text, '\0', (size_t)n))
 		return fail_malformed_elf(file, "unterminated name");
 	*ret_string = graft_arena_strdup(file->arena, text);
@@ -198,7 +249,7 @@ struct dynamic {
 	size_t n;
 };
 
-static int read_dynamic(const struct file *file, const Elf64_Phdr *segment, struct dynamic *dynamic)
+static int read_dynamic(struct file *file, const Elf64_Phdr *segment, struct dynamic *dynamic)
 {
 	size_t entry_size = file->is_64 ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
 	uint64_t n = segment->p_filesz / entry_size;
@@ -238,7 +289,7 @@ static bool find_tag(const struct dynamic *dynamic, int64_t tag, uint64_t *ret_v
 	return false;
 }
 
-static int read_soname_and_needed(const struct file *file, const struct dynamic *dynamic, const struct strings *strings,
+static int read_soname_and_needed(struct file *file, const struct dynamic *dynamic, const struct strings *strings,
 				  struct graft_elf *elf)
 {
 	for (size_t i = 0; i < dynamic->n && dynamic->entries[i].d_tag != DT_NULL; i++) {
@@ -260,7 +311,7 @@ static int read_soname_and_needed(const struct file *file, const struct dynamic 
 	return 0;
 }
 
-static int read_dynamic_names(const struct file *file, const Elf64_Phdr *segment, struct graft_elf *elf)
+static int read_dynamic_names(struct file *file, const Elf64_Phdr *segment, struct graft_elf *elf)
 {
 	struct strings strings = { 0 };
 	struct dynamic dynamic = { 0 };
@@ -297,7 +348,7 @@ static void read_abi_note(const unsigned char *value, struct graft_elf *elf)
 }
 
 /* Reads the notes of a segment. The first one of each kind applies. */
-static int read_notes(const struct file *file, const Elf64_Phdr *segment, struct graft_elf *elf)
+static int read_notes(struct file *file, const Elf64_Phdr *segment, struct graft_elf *elf)
 {
 	unsigned char bytes[NOTES_MAX_BYTES];
 	size_t n = segment->p_filesz < sizeof(bytes) ? (size_t)segment->p_filesz : sizeof(bytes);
@@ -325,13 +376,20 @@ static int read_notes(const struct file *file, const Elf64_Phdr *segment, struct
 	return 0;
 }
 
-int graft_elf_read(const struct graft_elf_source *source, const char *name, struct graft_arena *arena,
-		   struct graft_elf *ret_elf, struct graft_error *err)
+int graft_elf_read_fd(int fd, const char *name, struct graft_arena *arena, struct graft_elf *ret_elf,
+		      struct graft_error *err)
 {
-	struct file file = { .source = source, .name = name, .arena = arena, .err = err };
 	struct graft_elf elf = { 0 };
 	bool dynamic_seen = false;
+	struct file file;
 
+	/* The bytes of the windows are not zeroed. */
+	file.fd = fd;
+	file.start.n = file.elsewhere.n = 0;
+	file.name = name;
+	file.arena = arena;
+	file.err = err;
+	file.is_64 = false;
 	if (read_header(&file, &elf) < 0)
 		return -1;
 	for (size_t i = 0; i < file.n_segments; i++) {
@@ -349,98 +407,4 @@ int graft_elf_read(const struct graft_elf_source *source, const char *name, stru
 	}
 	*ret_elf = elf;
 	return 0;
-}
-
-struct memory {
-	const unsigned char *bytes;
-	size_t length;
-};
-
-static long read_memory(void *arg, void *bytes, size_t n, uint64_t offset)
-{
-	const struct memory *memory = arg;
-
-	if (offset >= memory->length)
-		return 0;
-	if (n > memory->length - offset)
-		n = memory->length - (size_t)offset;
-	memcpy(bytes, memory->bytes + offset, n);
-	return (long)n;
-}
-
-int graft_elf_read_bytes(const void *bytes, size_t length, const char *name, struct graft_arena *arena,
-			 struct graft_elf *ret_elf, struct graft_error *err)
-{
-	struct memory memory = { .bytes = bytes, .length = length };
-	struct graft_elf_source source = { .read_at = read_memory, .arg = &memory };
-
-	return graft_elf_read(&source, name, arena, ret_elf, err);
-}
-
-/*
- * A part of the file in memory. What we look for in a library is close together in a few places,
- * and a system call for each field took longer than everything else.
- */
-#define WINDOW_SIZE ((size_t)8192)
-/*
- * Windows begin at a multiple of this. Up to this many bytes from any offset fit into one window.
- */
-#define WINDOW_STEP ((size_t)4096)
-
-struct window {
-	uint64_t offset;
-	size_t n; /* less than WINDOW_SIZE at the end of the file; 0: not read yet */
-	unsigned char bytes[WINDOW_SIZE];
-};
-
-struct descriptor {
-	int fd;
-	/* Headers and notes are at the start of the file, the dynamic section and names are not. */
-	struct window start, elsewhere;
-};
-
-/* Moves the window to `offset`. Returns 0 or -1. */
-static int move_window(struct window *window, int fd, uint64_t offset)
-{
-	uint64_t start = offset / WINDOW_STEP * WINDOW_STEP;
-	long n;
-
-	if (window->n > 0 && window->offset == start)
-		return 0;
-	window->n = 0;
-	n = graft_read_at(fd, window->bytes, sizeof(window->bytes), start);
-	if (n < 0)
-		return -1;
-	window->offset = start;
-	window->n = (size_t)n;
-	return 0;
-}
-
-static long read_elf_window(void *arg, void *bytes, size_t n, uint64_t offset)
-{
-	struct descriptor *descriptor = arg;
-	struct window *window = offset < WINDOW_STEP ? &descriptor->start : &descriptor->elsewhere;
-	size_t skipped = (size_t)(offset % WINDOW_STEP);
-
-	if (n > WINDOW_STEP)
-		return graft_read_at(descriptor->fd, bytes, n, offset);
-	if (move_window(window, descriptor->fd, offset) < 0)
-		return -1;
-	if (skipped >= window->n)
-		return 0;
-	if (n > window->n - skipped)
-		n = window->n - skipped;
-	memcpy(bytes, window->bytes + skipped, n);
-	return (long)n;
-}
-
-int graft_elf_read_fd(int fd, const char *name, struct graft_arena *arena, struct graft_elf *ret_elf,
-		      struct graft_error *err)
-{
-	struct descriptor descriptor;
-	struct graft_elf_source source = { .read_at = read_elf_window, .arg = &descriptor };
-
-	descriptor.fd = fd;
-	descriptor.start.n = descriptor.elsewhere.n = 0;
-	return graft_elf_read(&source, name, arena, ret_elf, err);
 }

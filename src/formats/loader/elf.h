@@ -39,21 +39,10 @@ struct graft_elf {
 	bool is_go;             /* has the note of Go's linker (cmd/internal/buildid) */
 };
 
-/* Provides the bytes like pread(2): returns the count, which is short only at the end, or -1. */
-struct graft_elf_source {
-	long (*read_at)(void *arg, void *bytes, size_t n, uint64_t offset);
-	void *arg;
-};
-
 /*
  * Reads the properties of a file. Returns 0, or -1 with GRAFT_FORMAT (not ELF, or damaged). `name`
  * is for messages.
  */
-int graft_elf_read(const struct graft_elf_source *source, const char *name, struct graft_arena *arena,
-		   struct graft_elf *ret_elf, struct graft_error *err);
-/* The same for bytes in memory (tests, fuzzing) and for an open descriptor. */
-int graft_elf_read_bytes(const void *bytes, size_t length, const char *name, struct graft_arena *arena,
-			 struct graft_elf *ret_elf, struct graft_error *err);
 int graft_elf_read_fd(int fd, const char *name, struct graft_arena *arena, struct graft_elf *ret_elf,
 		      struct graft_error *err);
 
@@ -68,8 +57,7 @@ struct graft_elf_section {
  * the file is of another class or byte order; -1 with GRAFT_FORMAT if it is not ELF, damaged, or
  * the section is longer than `max`.
  */
-int graft_elf_section(const struct graft_elf_source *source, const char *name, const char *section, uint32_t type,
-		      size_t max, struct graft_arena *arena, struct graft_elf_section *ret_section,
-		      struct graft_error *err);
+int graft_elf_section(int fd, const char *name, const char *section, uint32_t type, size_t max,
+		      struct graft_arena *arena, struct graft_elf_section *ret_section, struct graft_error *err);
 
 #endif

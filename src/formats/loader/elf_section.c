@@ -8,12 +8,14 @@
 #include <elf.h>
 #include <string.h>
 
+#include "base/read.h"
+
 /* Far above the values of real libraries. */
 #define SECTIONS_MAX   4096
 #define NAME_MAX_BYTES 64
 
 struct table {
-	const struct graft_elf_source *source;
+	int fd;
 	const char *name;
 	struct graft_error *err;
 	Elf64_Shdr *headers;
@@ -27,7 +29,7 @@ static int fail_section_table(const struct table *table, const char *why)
 
 static int read_section_bytes(const struct table *table, void *bytes, size_t n, uint64_t offset)
 {
-	if (offset > INT64_MAX || table->source->read_at(table->source->arg, bytes, n, offset) != (long)n)
+	if (offset > INT64_MAX || graft_read_at(table->fd, bytes, n, offset) != (long)n)
 		return fail_section_table(table, "shorter than its headers say");
 	return 0;
 }
@@ -95,11 +97,10 @@ static int read_elf_section(const struct table *table, const Elf64_Shdr *header,
 	return 1;
 }
 
-int graft_elf_section(const struct graft_elf_source *source, const char *name, const char *section, uint32_t type,
-		      size_t max, struct graft_arena *arena, struct graft_elf_section *ret_section,
-		      struct graft_error *err)
+int graft_elf_section(int fd, const char *name, const char *section, uint32_t type, size_t max,
+		      struct graft_arena *arena, struct graft_elf_section *ret_section, struct graft_error *err)
 {
-	struct table table = { .source = source, .name = name, .err = err };
+	struct table table = { .fd = fd, .name = name, .err = err };
 	size_t names = 0, length = strlen(section) + 1;
 	int rc = read_headers(&table, arena, &names);
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/read.h"
 #include "formats/loader/elf.h"
 
 #define SECTION      ".go.buildinfo"
@@ -96,18 +95,12 @@ const char *graft_go_build_parse(const void *section, size_t length, const char 
 	return find_module(modules, module, arena);
 }
 
-static long read_go_program(void *arg, void *bytes, size_t n, uint64_t offset)
-{
-	return graft_read_at(*(const int *)arg, bytes, n, offset);
-}
-
 const char *graft_go_build_read(int fd, const char *module, struct graft_arena *arena)
 {
-	struct graft_elf_source source = { .read_at = read_go_program, .arg = &fd };
 	struct graft_elf_section section = { .bytes = NULL };
 	struct graft_error err = { .status = GRAFT_OK };
 
-	if (graft_elf_section(&source, "program", SECTION, SHT_PROGBITS, SECTION_MAX, arena, &section, &err) <= 0)
+	if (graft_elf_section(fd, "program", SECTION, SHT_PROGBITS, SECTION_MAX, arena, &section, &err) <= 0)
 		return NULL;
 	return graft_go_build_parse(section.bytes, section.length, module, arena);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "../../memory_file.h"
 #include "../allocation.h"
 #include "../elf_stub.h"
 #include "../unit.h"
@@ -35,9 +36,10 @@ static int fail_each(int (*once)(struct graft_arena *arena, void *arg, struct gr
 
 static int read_elf(struct graft_arena *arena, void *arg, struct graft_error *err)
 {
+	auto_close int fd = memory_file(arg, sizeof(struct elf_stub));
 	struct graft_elf elf;
 
-	return graft_elf_read_bytes(arg, sizeof(struct elf_stub), "stub", arena, &elf, err);
+	return graft_elf_read_fd(fd, "stub", arena, &elf, err);
 }
 
 static void test_elf(void **state)

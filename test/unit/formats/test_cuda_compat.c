@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../memory_file.h"
 #include "../allocation.h"
 #include "../unit.h"
 #include "base/cleanup.h"
@@ -215,21 +216,11 @@ static void make_file(struct file *file)
 					  .sh_addralign = 4 };
 }
 
-static long read_file(void *arg, void *bytes, size_t n, uint64_t offset)
-{
-	if (offset >= sizeof(struct file))
-		return 0;
-	if (n > sizeof(struct file) - offset)
-		n = sizeof(struct file) - (size_t)offset;
-	memcpy(bytes, (const char *)arg + offset, n);
-	return (long)n;
-}
-
 static int read_compat(struct file *file, struct graft_cuda_compat *ret_compat, struct graft_error *err)
 {
-	const struct graft_elf_source source = { .read_at = read_file, .arg = file };
+	auto_close int fd = memory_file(file, sizeof(*file));
 	struct graft_arena *arena = graft_arena_new(1 << 20);
-	int rc = arena ? graft_cuda_compat_read(&source, "library", arena, ret_compat, err) : graft_fail_memory(err);
+	int rc = arena ? graft_cuda_compat_read_fd(fd, "library", arena, ret_compat, err) : graft_fail_memory(err);
 
 	if (rc > 0)
 		check_header(ret_compat);
@@ -239,13 +230,13 @@ static int read_compat(struct file *file, struct graft_cuda_compat *ret_compat, 
 
 static void read_anything(struct file *file)
 {
-	const struct graft_elf_source source = { .read_at = read_file, .arg = file };
+	auto_close int fd = memory_file(file, sizeof(*file));
 	struct graft_arena *arena = graft_arena_new(1 << 20);
 	struct graft_cuda_compat compat;
 	struct graft_error err;
 
 	assert_non_null(arena);
-	(void)graft_cuda_compat_read(&source, "library", arena, &compat, &err);
+	(void)graft_cuda_compat_read_fd(fd, "library", arena, &compat, &err);
 	graft_arena_free(arena);
 }
 

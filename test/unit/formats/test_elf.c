@@ -15,6 +15,7 @@
 #include "base/root.h"
 #include "formats/loader/elf.h"
 
+#include "../../memory_file.h"
 #include "../elf_notes.h"
 #include "../elf_stub.h"
 
@@ -177,7 +178,9 @@ static struct tiny32 tiny32(void)
 static int read_tiny(const void *bytes, size_t length, struct graft_elf *elf, struct graft_error *err,
 		     struct graft_arena *arena)
 {
-	return graft_elf_read_bytes(bytes, length, "tiny", arena, elf, err);
+	auto_close int fd = memory_file(bytes, length);
+
+	return graft_elf_read_fd(fd, "tiny", arena, elf, err);
 }
 
 static void test_32_bit(void **state)

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../memory_file.h"
 #include "../unit.h"
 #include "base/cleanup.h"
 #include "elf_writer.h"
@@ -32,6 +33,7 @@ static void test_reader_agrees(void **state)
 			struct graft_buffer bytes = { .max = 0 };
 			struct graft_error err = { .status = GRAFT_OK };
 			struct graft_elf elf;
+			int fd;
 
 			sim_elf_write(&(struct sim_elf){ .machine = cases[i].machine,
 							 .soname = "libGLX_nvidia.so.0",
@@ -39,8 +41,10 @@ static void test_reader_agrees(void **state)
 							 .abi_kernel = variant & 2 ? tls_kernel : NULL },
 				      &bytes);
 			assert_false(graft_buffer_failed(&bytes));
-			if (graft_elf_read_bytes(bytes.bytes, bytes.length, "x", arena, &elf, &err) < 0)
+			fd = memory_file(bytes.bytes, bytes.length);
+			if (graft_elf_read_fd(fd, "x", arena, &elf, &err) < 0)
 				fail_msg("%s", err.msg);
+			(void)close(fd);
 			assert_int_equal(elf.abi_flags, cases[i].abi_flags);
 			assert_string_equal(elf.soname, "libGLX_nvidia.so.0");
 			assert_int_equal(elf.n_needed, variant & 1 ? 2 : 0);
