@@ -79,21 +79,16 @@ static int parse_container_options(struct nvc_container *cnt, const char *opts, 
 	return 0;
 }
 
-static const char *copy_to_container(struct nvc_container *cnt, const char *text)
-{
-	return text ? graft_arena_strdup(cnt->arena, text) : NULL;
-}
-
 static int open_with_image(struct nvc_context *ctx, const struct nvc_container_config *cfg, struct nvc_container *cnt,
 			   struct graft_error *err)
 {
 	auto_cgroup struct graft_cgroup cgroup = GRAFT_CGROUP_INIT;
-	const char *rootfs = copy_to_container(cnt, cfg->rootfs);
+	const char *rootfs = graft_arena_strdup(cnt->arena, cfg->rootfs);
 
-	cnt->policy.bins_dir = copy_to_container(cnt, cfg->bins_dir);
-	cnt->policy.libs_dir = copy_to_container(cnt, cfg->libs_dir);
-	cnt->policy.libs32_dir = copy_to_container(cnt, cfg->libs32_dir);
-	cnt->policy.cudart_dir = copy_to_container(cnt, cfg->cudart_dir);
+	cnt->policy.bins_dir = graft_arena_strdup(cnt->arena, cfg->bins_dir);
+	cnt->policy.libs_dir = graft_arena_strdup(cnt->arena, cfg->libs_dir);
+	cnt->policy.libs32_dir = graft_arena_strdup(cnt->arena, cfg->libs32_dir);
+	cnt->policy.cudart_dir = graft_arena_strdup(cnt->arena, cfg->cudart_dir);
 	if (graft_arena_failed(cnt->arena))
 		return graft_fail_memory(err);
 	if (graft_open_container(cnt->request, cfg->pid, cnt->supervised, rootfs, false, ctx->log, &cnt->target,

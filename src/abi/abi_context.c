@@ -99,12 +99,6 @@ static const struct abi_option init_words[] = {
 	{ .word = "no-create-imex-channels", .offset = offsetof(struct init_options, no_create_imex_channels) },
 };
 
-/* NULL stays NULL. */
-static const char *copy_to_context(struct nvc_context *ctx, const char *text)
-{
-	return text ? graft_arena_strdup(ctx->arena, text) : NULL;
-}
-
 static int copy_channels(struct nvc_context *ctx, const struct nvc_imex_info *imex, struct graft_error *err)
 {
 	uint32_t *channels = graft_arena_list(ctx->arena, imex->nchans, sizeof(*channels));
@@ -138,12 +132,12 @@ static int configure_context(struct nvc_context *ctx, const struct nvc_config *c
 	if (!ctx->arena)
 		return graft_fail_memory(err);
 	ctx->host = (struct graft_host_options){
-		.root = copy_to_context(ctx, cfg->root),
-		.ldcache = copy_to_context(ctx, cfg->ldcache),
+		.root = graft_arena_strdup(ctx->arena, cfg->root),
+		.ldcache = graft_arena_strdup(ctx->arena, cfg->ldcache),
 		.nvml_uid = cfg->uid,
 		.nvml_gid = cfg->gid,
-		.path = copy_to_context(ctx, secure_getenv("PATH")),
-		.mps_pipe_directory = copy_to_context(ctx, secure_getenv("CUDA_MPS_PIPE_DIRECTORY")),
+		.path = graft_arena_strdup(ctx->arena, secure_getenv("PATH")),
+		.mps_pipe_directory = graft_arena_strdup(ctx->arena, secure_getenv("CUDA_MPS_PIPE_DIRECTORY")),
 		.capabilities = GRAFT_CAP_ALL,
 		.log = ctx->log,
 	};

@@ -18,14 +18,14 @@
 struct step {
 	struct nvc_context *ctx;
 	const struct nvc_container *cnt;
-	struct graft_inventory *inventory;
+	const void *subject;
 	/* Extends the request; NULL = leaves it as it is. */
 	int (*grow)(const struct step *step, struct graft_request *request, struct graft_error *err);
 	/* Whether to apply an edit of the difference; NULL = apply all but the loader's cache. */
 	bool (*means)(const struct step *step, const struct graft_edit *edit);
 	bool from_nothing; /* compare with an empty container: apply the whole plan */
 	bool is_driver;    /* the step that has to come first */
-	const void *subject;
+	bool is_forgotten; /* the request stays as it was: earlier calls have decided what it may do */
 };
 
 /* ---- plans ---- */
@@ -152,7 +152,7 @@ static int run_step(const struct step *step, struct graft_error *err)
 		rc = make_step_plan(step, &after, err);
 	if (rc == 0)
 		rc = apply_difference(step, before, after, err);
-	if (rc < 0)
+	if (rc < 0 || step->is_forgotten)
 		go_back(request, &mark);
 	graft_plan_free(before);
 	graft_plan_free(after);
@@ -171,23 +171,22 @@ static int check_order(const struct step *step, struct graft_error *err)
 	return 0;
 }
 
-static int give(struct step *step)
+/* Every mount function. `subject` is what it gives, or the container itself. */
+static int give(struct nvc_context *ctx, const struct nvc_container *cnt, const void *subject, struct step step)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
-	step->inventory = abi_inventory(step->ctx, &err);
-	if (!step->inventory || check_order(step, &err) < 0 || run_step(step, &err) < 0)
-		return abi_fail(step->ctx, &err);
-	*step->cnt->has_driver = true;
-	return 0;
-}
-
-/* The argument checks of every mount function. -1: the context has the error. */
-static int check_step(struct nvc_context *ctx, const struct nvc_container *cnt, const void *subject)
-{
 	if (abi_check(ctx) < 0)
 		return -1;
-	return cnt && subject ? 0 : abi_invalid(ctx);
+	if (!cnt || !subject)
+		return abi_invalid(ctx);
+	step.ctx = ctx;
+	step.cnt = cnt;
+	step.subject = subject;
+	if (!abi_inventory(ctx, &err) || check_order(&step, &err) < 0 || run_step(&step, &err) < 0)
+		return abi_fail(ctx, &err);
+	*cnt->has_driver = true;
+	return 0;
 }
 
 /* ---- the driver ---- */
@@ -218,7 +217,7 @@ static bool is_source(const struct graft_edit *edit, const char *path)
 static bool was_taken_out(const struct step *step, const struct graft_edit *edit)
 {
 	const struct nvc_driver_info *info = step->subject;
-	const struct graft_inventory *inventory = step->inventory;
+	const struct graft_inventory *inventory = step->ctx->inventory;
 
 	for (size_t i = 0; i < inventory->n_libraries; i++)
 		if (is_source(edit, inventory->libraries[i].path))
@@ -258,11 +257,7 @@ static bool means_driver(const struct step *step, const struct graft_edit *edit)
 ABI_PUBLIC int nvc_driver_mount(struct nvc_context *ctx, const struct nvc_container *cnt,
 				const struct nvc_driver_info *info)
 {
-	struct step step = {
-		.ctx = ctx, .cnt = cnt, .subject = info, .means = means_driver, .from_nothing = true, .is_driver = true
-	};
-
-	return check_step(ctx, cnt, info) < 0 ? -1 : give(&step);
+	return give(ctx, cnt, info, (struct step){ .means = means_driver, .from_nothing = true, .is_driver = true });
 }
 
 /* ---- GPUs and their parts ---- */
@@ -284,22 +279,20 @@ static int grow_device(const struct step *step, struct graft_request *request, s
 {
 	const struct nvc_device *dev = step->subject;
 
-	if (!find_gpu_of_device(step->inventory, dev->busid))
+	if (!find_gpu_of_device(step->ctx->inventory, dev->busid))
 		return fail_unknown_gpu(dev->busid, err);
 	return graft_request_devices(request, dev->busid, err);
 }
 
 ABI_PUBLIC int nvc_device_mount(struct nvc_context *ctx, const struct nvc_container *cnt, const struct nvc_device *dev)
 {
-	struct step step = { .ctx = ctx, .cnt = cnt, .subject = dev, .grow = grow_device };
-
-	return check_step(ctx, cnt, dev) < 0 ? -1 : give(&step);
+	return give(ctx, cnt, dev, (struct step){ .grow = grow_device });
 }
 
 static int grow_mig(const struct step *step, struct graft_request *request, struct graft_error *err)
 {
 	const struct nvc_mig_device *dev = step->subject;
-	const struct graft_gpu *gpu = dev->parent ? find_gpu_of_device(step->inventory, dev->parent->busid) : NULL;
+	const struct graft_gpu *gpu = dev->parent ? find_gpu_of_device(step->ctx->inventory, dev->parent->busid) : NULL;
 	char word[32];
 
 	for (size_t i = 0; gpu && i < gpu->n_mig_devices; i++) {
@@ -314,9 +307,7 @@ static int grow_mig(const struct step *step, struct graft_request *request, stru
 ABI_PUBLIC int nvc_mig_device_access_caps_mount(struct nvc_context *ctx, const struct nvc_container *cnt,
 						const struct nvc_mig_device *dev)
 {
-	struct step step = { .ctx = ctx, .cnt = cnt, .subject = dev, .grow = grow_mig };
-
-	return check_step(ctx, cnt, dev) < 0 ? -1 : give(&step);
+	return give(ctx, cnt, dev, (struct step){ .grow = grow_mig });
 }
 
 static int grow_config(const struct step *step, struct graft_request *request, struct graft_error *err)
@@ -337,23 +328,19 @@ static int grow_monitor(const struct step *step, struct graft_request *request, 
 
 ABI_PUBLIC int nvc_mig_config_global_caps_mount(struct nvc_context *ctx, const struct nvc_container *cnt)
 {
-	struct step step = { .ctx = ctx, .cnt = cnt, .grow = grow_config };
-
-	return check_step(ctx, cnt, cnt) < 0 ? -1 : give(&step);
+	return give(ctx, cnt, cnt, (struct step){ .grow = grow_config });
 }
 
 ABI_PUBLIC int nvc_mig_monitor_global_caps_mount(struct nvc_context *ctx, const struct nvc_container *cnt)
 {
-	struct step step = { .ctx = ctx, .cnt = cnt, .grow = grow_monitor };
-
-	return check_step(ctx, cnt, cnt) < 0 ? -1 : give(&step);
+	return give(ctx, cnt, cnt, (struct step){ .grow = grow_monitor });
 }
 
 /* Selects the device rules of a GPU's capability nodes. */
 static bool means_capabilities(const struct step *step, const struct graft_edit *edit)
 {
 	const struct nvc_device *dev = step->subject;
-	const struct graft_gpu *gpu = find_gpu_of_device(step->inventory, dev->busid);
+	const struct graft_gpu *gpu = find_gpu_of_device(step->ctx->inventory, dev->busid);
 
 	if (edit->kind != GRAFT_EDIT_CGROUP || !gpu)
 		return false;
@@ -371,28 +358,14 @@ static int grow_capabilities(const struct step *step, struct graft_request *requ
 	return 0;
 }
 
-/*
- * Adds device rules only, and leaves the container's request unchanged: earlier calls have decided
- * what it may do with them.
- */
+/* Adds device rules only. */
 ABI_PUBLIC int nvc_device_mig_caps_mount(struct nvc_context *ctx, const struct nvc_container *cnt,
 					 const struct nvc_device *dev)
 {
-	struct step step = { .ctx = ctx,
-			     .cnt = cnt,
-			     .subject = dev,
-			     .grow = grow_capabilities,
-			     .means = means_capabilities,
-			     .from_nothing = true };
-	struct mark mark;
-	int rc;
-
-	if (check_step(ctx, cnt, dev) < 0)
-		return -1;
-	mark = mark_of(cnt->request);
-	rc = give(&step);
-	go_back(cnt->request, &mark);
-	return rc;
+	return give(
+	    ctx, cnt, dev,
+	    (struct step){
+		.grow = grow_capabilities, .means = means_capabilities, .from_nothing = true, .is_forgotten = true });
 }
 
 /* ---- channels, loader ---- */
@@ -409,9 +382,7 @@ static int grow_channel(const struct step *step, struct graft_request *request, 
 ABI_PUBLIC int nvc_imex_channel_mount(struct nvc_context *ctx, const struct nvc_container *cnt,
 				      const struct nvc_imex_channel *chan)
 {
-	struct step step = { .ctx = ctx, .cnt = cnt, .subject = chan, .grow = grow_channel };
-
-	return check_step(ctx, cnt, chan) < 0 ? -1 : give(&step);
+	return give(ctx, cnt, chan, (struct step){ .grow = grow_channel });
 }
 
 static bool means_loader(const struct step *step, const struct graft_edit *edit)
@@ -422,7 +393,5 @@ static bool means_loader(const struct step *step, const struct graft_edit *edit)
 
 ABI_PUBLIC int nvc_ldcache_update(struct nvc_context *ctx, const struct nvc_container *cnt)
 {
-	struct step step = { .ctx = ctx, .cnt = cnt, .means = means_loader, .from_nothing = true };
-
-	return check_step(ctx, cnt, cnt) < 0 ? -1 : give(&step);
+	return give(ctx, cnt, cnt, (struct step){ .means = means_loader, .from_nothing = true });
 }

@@ -24,7 +24,7 @@ static bool find_capabilities_major(const struct graft_root *root, struct graft_
 
 ABI_PUBLIC int nvc_nvcaps_style(void)
 {
-	struct graft_arena *arena = graft_arena_new(ARENA_MAX);
+	auto_arena struct graft_arena *arena = graft_arena_new(ARENA_MAX);
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	int style = NVC_NVCAPS_STYLE_NONE;
 	struct stat st;
@@ -36,7 +36,6 @@ ABI_PUBLIC int nvc_nvcaps_style(void)
 		else if (graft_root_stat(&root, "/proc/driver/nvidia/capabilities", &st) == 0)
 			style = NVC_NVCAPS_STYLE_PROC;
 	}
-	graft_arena_free(arena);
 	return style;
 }
 
@@ -92,16 +91,14 @@ static int find_node(const struct nvc_context *ctx, const char *cap_path, struct
 ABI_PUBLIC int nvc_nvcaps_device_from_proc_path(struct nvc_context *ctx, const char *cap_path,
 						struct nvc_device_node *node)
 {
+	auto_arena struct graft_arena *arena = graft_arena_new(ARENA_MAX);
 	struct graft_error err = { .status = GRAFT_OK };
-	struct graft_arena *arena;
-	int rc;
 
 	if (abi_check(ctx) < 0)
 		return -1;
 	if (!cap_path || cap_path[0] != '/' || !node)
 		return abi_invalid(ctx);
-	arena = graft_arena_new(ARENA_MAX);
-	rc = arena ? find_node(ctx, cap_path, arena, node, &err) : graft_fail_memory(&err);
-	graft_arena_free(arena);
-	return rc < 0 ? abi_fail(ctx, &err) : 0;
+	if ((arena ? find_node(ctx, cap_path, arena, node, &err) : graft_fail_memory(&err)) < 0)
+		return abi_fail(ctx, &err);
+	return 0;
 }

@@ -15,11 +15,6 @@ struct devices {
 	struct graft_arena *arena;
 };
 
-static char *copy_device_text(struct graft_arena *arena, const char *text)
-{
-	return text ? graft_arena_strdup(arena, text) : NULL;
-}
-
 static void fill_mig(struct graft_arena *arena, const struct graft_gpu *gpu, struct nvc_device *device)
 {
 	struct nvc_mig_device_info *info = &device->mig_devices;
@@ -30,11 +25,11 @@ static void fill_mig(struct graft_arena *arena, const struct graft_gpu *gpu, str
 
 		info->devices[i] = (struct nvc_mig_device){
 			.parent = device,
-			.uuid = copy_device_text(arena, mig->uuid.value),
+			.uuid = graft_arena_strdup(arena, mig->uuid.value),
 			.gi = mig->gi,
 			.ci = mig->ci,
-			.gi_caps_path = copy_device_text(arena, mig->gi_caps_path),
-			.ci_caps_path = copy_device_text(arena, mig->ci_caps_path),
+			.gi_caps_path = graft_arena_strdup(arena, mig->gi_caps_path),
+			.ci_caps_path = graft_arena_strdup(arena, mig->ci_caps_path),
 		};
 		info->ndevices = i + 1;
 	}
@@ -43,14 +38,14 @@ static void fill_mig(struct graft_arena *arena, const struct graft_gpu *gpu, str
 static void fill_device(struct graft_arena *arena, const struct graft_gpu *gpu, struct nvc_device *device)
 {
 	*device = (struct nvc_device){
-		.model = copy_device_text(arena, gpu->model.value),
-		.uuid = copy_device_text(arena, gpu->uuid.value),
-		.busid = copy_device_text(arena, gpu->bus_id),
-		.arch = copy_device_text(arena, gpu->arch.value),
-		.brand = copy_device_text(arena, gpu->brand.value),
-		.node = { copy_device_text(arena, gpu->node.path), makedev(gpu->node.major, gpu->node.minor) },
+		.model = graft_arena_strdup(arena, gpu->model.value),
+		.uuid = graft_arena_strdup(arena, gpu->uuid.value),
+		.busid = graft_arena_strdup(arena, gpu->bus_id),
+		.arch = graft_arena_strdup(arena, gpu->arch.value),
+		.brand = graft_arena_strdup(arena, gpu->brand.value),
+		.node = { graft_arena_strdup(arena, gpu->node.path), makedev(gpu->node.major, gpu->node.minor) },
 		.mig_capable = gpu->mig_capable,
-		.mig_caps_path = copy_device_text(arena, gpu->mig_caps_path),
+		.mig_caps_path = graft_arena_strdup(arena, gpu->mig_caps_path),
 	};
 	fill_mig(arena, gpu, device);
 }

@@ -77,18 +77,13 @@ static void add_driver_store(struct graft_arena *arena, const struct graft_inven
 	info->libs = list;
 }
 
-static char *copy_fact(struct graft_arena *arena, const struct graft_fact *fact)
-{
-	return fact->value ? graft_arena_strdup(arena, fact->value) : NULL;
-}
-
 static void fill_driver_info(struct driver *driver, const struct graft_inventory *inventory)
 {
 	struct nvc_driver_info *info = &driver->info;
 	struct graft_arena *arena = driver->arena;
 
-	info->nvrm_version = copy_fact(arena, &inventory->driver_version);
-	info->cuda_version = copy_fact(arena, &inventory->cuda_version);
+	info->nvrm_version = graft_arena_strdup(arena, inventory->driver_version.value);
+	info->cuda_version = graft_arena_strdup(arena, inventory->cuda_version.value);
 	info->bins = COPY_PATHS(inventory->binaries, inventory->n_binaries, struct graft_binary, &info->nbins);
 	info->libs = COPY_PATHS(inventory->libraries, inventory->n_libraries, struct graft_library, &info->nlibs);
 	add_driver_store(arena, inventory, info);
