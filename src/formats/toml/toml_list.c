@@ -106,7 +106,8 @@ int graft_toml_append_string(struct graft_toml *toml, const char *path, const ch
 
 /*
  * Returns the bytes to remove with an element: its line if no other element is there, otherwise the
- * element and one comma.
+ * element and one comma. What is between the last element and that on a line before it stays, since
+ * it may be a comment; so the comma stays, too.
  */
 static void span_of(const struct graft_toml *toml, const struct toml_node *array, const struct toml_node *before,
 		    const struct toml_node *node, size_t *ret_start, size_t *ret_end)
@@ -122,7 +123,7 @@ static void span_of(const struct graft_toml *toml, const struct toml_node *array
 		*ret_end = toml_line_end(toml, end);
 	} else if (node->next) {
 		*ret_end = node->next->start;
-	} else if (before) {
+	} else if (before && !memchr(toml->text + before->end, '\n', node->start - before->end)) {
 		*ret_start = before->end;
 		*ret_end = node->end;
 	}

@@ -149,6 +149,8 @@ static void test_removed_elements(void **state)
 		{ "l = [\n 'old',\n]\n", "l = [\n]\n" },
 		{ "l = [\n 'a', # x\n 'old' # y\n]\n", "l = [\n 'a', # x\n]\n" },
 		{ "l = ['a', 'old',]\n", "l = ['a',]\n" },
+		{ "l = ['a', # x\n 'old']\n", "l = ['a', # x\n ]\n" },
+		{ "l = ['a' # x\n , 'old',]\n", "l = ['a' # x\n , ]\n" },
 		{ "l = ['a', 'b']\n", "l = ['a', 'b']\n" },
 		{ "l = ['old', 'a', 'old']\n", "l = ['a']\n" },
 	};
