@@ -159,6 +159,9 @@ static int read_ldcache_extension(const struct file *file, size_t base, size_t e
 	if (tag == SECTION_HWCAPS)
 		return read_hwcaps(file, base, at, size, arena, cache);
 	if (tag == SECTION_GENERATOR) {
+		/* SECURITY: each section of a hostile file could be the whole file, and is copied. */
+		if (cache->generator)
+			return fail_ldcache_format(file);
 		cache->generator = graft_arena_strndup(arena, file->bytes + at, size);
 		return cache->generator ? 0 : graft_fail_memory(file->err);
 	}

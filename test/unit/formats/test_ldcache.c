@@ -315,6 +315,34 @@ static void test_damage_is_told(void **state)
 	graft_buffer_done(&out);
 }
 
+/* Sections may overlap, so a small file could have hundreds of large generators. */
+static void test_one_generator(void **state)
+{
+	struct graft_ldcache cache = { .n_records = 1, .generator = "a test" };
+	uint32_t directory[8] = { 0 }, extensions;
+	struct graft_buffer out;
+	struct graft_error err = { 0 };
+
+	cache.records = sample().records;
+	out = written(&cache);
+	memcpy(&extensions, out.bytes + 32, 4);
+	memcpy(directory, out.bytes + extensions, 8 + 16);
+	directory[1] = 2;
+	memcpy(directory + 6, directory + 2, 8);
+	while (out.length % 4 != 0)
+		graft_buffer_char(&out, '\0');
+	extensions = (uint32_t)out.length;
+	graft_buffer_add(&out, directory, sizeof(directory));
+	graft_buffer_add(&out, directory + 4, 8);
+	assert_false(graft_buffer_failed(&out));
+	assert_int_equal(read_changed(&out, 32, extensions, &err), -1);
+	assert_string_equal(err.msg, "unsupported file format: etc/cache");
+	/* The same directory, of one generator. */
+	memset(out.bytes + extensions + 8 + 16, 77, 4);
+	assert_int_equal(read_changed(&out, 32, extensions, &err), 0);
+	graft_buffer_done(&out);
+}
+
 /* Each byte of the file set to each of some values: an answer, no crash (the sanitizers watch), no string that does not end. */
 static void test_every_offset_at_the_edges(void **state)
 {
@@ -503,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_compat_layout),
 		cmocka_unit_test(test_empty_cache),
 		cmocka_unit_test(test_damage_is_told),
+		cmocka_unit_test(test_one_generator),
 		cmocka_unit_test(test_every_offset_at_the_edges),
 		cmocka_unit_test(test_truncations),
 		cmocka_unit_test(test_limits),
