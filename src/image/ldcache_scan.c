@@ -119,22 +119,19 @@ static bool is_our_abi(uint32_t flags)
 static int read_scanned_library(const struct graft_ldcache_scan *scan, int fd, struct candidate *candidate,
 				struct graft_error *err)
 {
-	struct graft_arena *scratch = graft_arena_new(ELF_ARENA);
+	auto_arena struct graft_arena *scratch = graft_arena_new(ELF_ARENA);
 	struct graft_error why = { 0 };
 	struct graft_elf elf = { 0 };
-	int rc = 0;
 
 	if (!scratch)
 		return graft_fail_memory(err);
 	if (graft_elf_read_fd(fd, candidate->name, scratch, &elf, &why) < 0)
-		rc = why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : 0;
-	else if (is_our_abi(elf.abi_flags) && (!elf.soname || graft_ldcache_is_soname(elf.soname))) {
-		candidate->flags = elf.abi_flags;
-		candidate->soname = graft_arena_strdup(scan->arena, elf.soname ? elf.soname : candidate->name);
-		rc = candidate->soname ? 1 : graft_fail_memory(err);
-	}
-	graft_arena_free(scratch);
-	return rc;
+		return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : 0;
+	if (!is_our_abi(elf.abi_flags) || (elf.soname && !graft_ldcache_is_soname(elf.soname)))
+		return 0;
+	candidate->flags = elf.abi_flags;
+	candidate->soname = graft_arena_strdup(scan->arena, elf.soname ? elf.soname : candidate->name);
+	return candidate->soname ? 1 : graft_fail_memory(err);
 }
 
 /*
@@ -219,7 +216,7 @@ static int examine(struct graft_ldcache_scan *scan, struct directory *directory,
 	if (fd < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	rc = read_scanned_library(scan, fd, &candidate, err);
-	if (rc <= 0 || !candidate.soname)
+	if (rc <= 0)
 		return rc;
 	candidate.id = (struct graft_directory_id){ st.st_dev, st.st_ino };
 	if (is_link && !directory->hwcaps)

@@ -539,15 +539,15 @@ static int put_ours_first(struct work *work, struct graft_ldcache *cache, struct
 static int put_cache(struct work *work, struct graft_ldcache *cache, struct graft_buffer *bytes,
 		     struct graft_error *err)
 {
-	struct graft_buffer out = { .max = MAX_CACHE_BYTES };
-	int rc = graft_ldcache_write(cache, &out, err);
+	auto_buffer struct graft_buffer out = { .max = MAX_CACHE_BYTES };
 
-	if (rc == 0 && compare_content(work, GRAFT_LDCACHE_PATH, out.bytes, out.length) != CONTENT_SAME) {
-		graft_buffer_add(bytes, out.bytes, out.length);
-		work->answer->cache_length = (uint32_t)out.length;
-	}
-	graft_buffer_done(&out);
-	return rc == 0 && graft_buffer_failed(bytes) ? graft_fail_memory(err) : rc;
+	if (graft_ldcache_write(cache, &out, err) < 0)
+		return -1;
+	if (compare_content(work, GRAFT_LDCACHE_PATH, out.bytes, out.length) == CONTENT_SAME)
+		return 0;
+	graft_buffer_add(bytes, out.bytes, out.length);
+	work->answer->cache_length = (uint32_t)out.length;
+	return graft_buffer_failed(bytes) ? graft_fail_memory(err) : 0;
 }
 
 static void look_at_old(struct work *work)
@@ -768,10 +768,9 @@ enum graft_ldcache_state graft_ldcache_state(const struct graft_image_root *root
 	const struct graft_reader_question asked = {
 		.root = root, .record = &answer_record, .read = read_cache_state, .log = log
 	};
-	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+	auto_arena struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 	struct answer answer = { .stale = true };
 	bool fresh = arena && graft_reader_ask(&asked, arena, &answer, NULL, NULL, NULL) == 0 && !answer.stale;
 
-	graft_arena_free(arena);
 	return fresh ? GRAFT_LDCACHE_MERGE : GRAFT_LDCACHE_REBUILD;
 }

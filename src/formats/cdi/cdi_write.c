@@ -345,15 +345,12 @@ static int write_object(struct writer *writer, const struct cdi_object *object, 
 /* Reads the result as all its users will. */
 static int check_written(const struct graft_cdi_spec *spec, const struct graft_buffer *text, struct graft_error *err)
 {
-	struct graft_arena *arena = graft_arena_new(SIZE_MAX / 2);
+	auto_arena struct graft_arena *arena = graft_arena_new(SIZE_MAX / 2);
 	struct graft_cdi_spec again;
-	int rc;
 
 	if (!arena)
 		return graft_fail_memory(err);
-	rc = graft_cdi_spec_read(spec->file ? spec->file : "the spec", text->bytes, text->length, arena, &again, err);
-	(void)graft_arena_free(arena);
-	return rc;
+	return graft_cdi_spec_read(spec->file ? spec->file : "the spec", text->bytes, text->length, arena, &again, err);
 }
 
 static int write_document(struct writer *writer, const struct cdi_file_spec *file)

@@ -92,17 +92,11 @@ static int add_ldcache_record(const struct file *file, const struct graft_ldcach
 
 static int allocate_records(const struct file *file, size_t n, struct graft_arena *arena, struct graft_ldcache *cache)
 {
-	if (n > MAX_RECORDS) {
-		(void)fail_ldcache_format(file);
-		return -1;
-	}
+	if (n > MAX_RECORDS)
+		return fail_ldcache_format(file);
 	/* One more than needed, so that the list of an empty cache is not NULL. */
 	cache->records = graft_arena_list(arena, n + 1, sizeof(*cache->records));
-	if (!cache->records) {
-		(void)graft_fail_memory(file->err);
-		return -1;
-	}
-	return 0;
+	return cache->records ? 0 : graft_fail_memory(file->err);
 }
 
 /* A file without the new table, written by glibc before 2.1.2 or by `ldconfig -c old`. */
@@ -537,16 +531,14 @@ static void write_ldcache_file(const struct graft_ldcache *cache, struct graft_b
 int graft_ldcache_write(struct graft_ldcache *cache, struct graft_buffer *out, struct graft_error *err)
 {
 	size_t max = out->max != 0 ? out->max : SIZE_MAX, bound = size_bound(cache);
-	struct graft_buffer records = { .max = bound }, strings = { .max = bound };
-	bool failed;
+	auto_buffer struct graft_buffer records = { .max = bound }, strings = { .max = bound };
 
 	if (cache->n_hwcaps > MAX_HWCAPS || bound > INT32_MAX || bound > max - out->length)
 		return graft_fail(err, GRAFT_TOO_BIG, 0, "loader cache too large: %zu records", cache->n_records);
 	if (sort_records(cache, err) < 0)
 		return -1;
 	write_ldcache_file(cache, &records, &strings, out);
-	failed = graft_buffer_failed(&records) || graft_buffer_failed(&strings) || graft_buffer_failed(out);
-	graft_buffer_done(&records);
-	graft_buffer_done(&strings);
-	return failed ? graft_fail_memory(err) : 0;
+	if (graft_buffer_failed(&records) || graft_buffer_failed(&strings) || graft_buffer_failed(out))
+		return graft_fail_memory(err);
+	return 0;
 }
