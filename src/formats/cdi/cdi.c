@@ -16,8 +16,6 @@
 #include "base/strings.h"
 #include "formats/cdi/cdi_object.h"
 
-#define QUOTED_MAX 160
-
 /* --- the spec as a whole --- */
 
 static int compare_device_pointers(const void *a, const void *b)
@@ -56,7 +54,6 @@ static int check_devices(struct cdi_reader *reader, const struct graft_tree_valu
 {
 	auto_free const struct graft_cdi_device **sorted = calloc(spec->n_devices + 1,
 								  sizeof(struct graft_cdi_device *));
-	char quoted[QUOTED_MAX];
 	struct graft_tree_value view;
 	size_t n = 0;
 
@@ -79,8 +76,7 @@ static int check_devices(struct cdi_reader *reader, const struct graft_tree_valu
 
 		if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0 &&
 		    cdi_complain(reader, place_of_device(root, (size_t)(second - spec->devices), &view),
-				 "invalid spec, multiple device %s",
-				 graft_tree_quote(second->name, quoted, sizeof(quoted))) < 0)
+				 "invalid spec, multiple device %s", cdi_quote(second->name)) < 0)
 			return -1;
 	}
 	return spec->n_devices > 0 ? 0

@@ -11,7 +11,6 @@
 #include "base/strings.h"
 #include "formats/cdi/cdi_object.h"
 
-#define QUOTED_MAX      160
 #define CLOS_ID_MAX     4095u
 #define NET_DEVICES_MAX 1024u
 #define FILE_MODE_MAX   0177777u /* includes the bits of the file type, which generators of specs copy */
@@ -26,7 +25,6 @@ const char *const cdi_version_names[CDI_VERSION_MAX] = { [CDI_UNKNOWN] = "",
 int cdi_check_version(const char *version, enum cdi_version *ret_version, struct graft_error *err)
 {
 	const char *number = version && version[0] == 'v' ? version + 1 : version;
-	char quoted[QUOTED_MAX];
 
 	for (unsigned int i = CDI_UNKNOWN + 1; number && i < CDI_VERSION_MAX; i++) {
 		if (strcmp(number, cdi_version_names[i]) == 0) {
@@ -34,21 +32,17 @@ int cdi_check_version(const char *version, enum cdi_version *ret_version, struct
 			return 0;
 		}
 	}
-	return graft_fail(err, GRAFT_FORMAT, 0, "invalid version %s",
-			  graft_tree_quote(version ? version : "", quoted, sizeof(quoted)));
+	return graft_fail(err, GRAFT_FORMAT, 0, "invalid version %s", cdi_quote(version ? version : ""));
 }
 
 /* Entries that could not be read are NULL, and were reported already. */
 static int check_env(struct cdi_reader *reader, const struct graft_tree_value *value, const char *const *env, size_t n)
 {
-	char quoted[QUOTED_MAX];
-
 	for (size_t i = 0; i < n; i++) {
 		const char *equals = env[i] ? strchr(env[i], '=') : NULL;
 
 		if (env[i] && (!equals || equals == env[i]) &&
-		    cdi_complain(reader, value, "invalid environment variable %s",
-				 graft_tree_quote(env[i], quoted, sizeof(quoted))) < 0)
+		    cdi_complain(reader, value, "invalid environment variable %s", cdi_quote(env[i])) < 0)
 			return -1;
 	}
 	return 0;
@@ -65,24 +59,21 @@ int cdi_check_node(struct cdi_reader *reader, const struct graft_tree_value *val
 	static const char *const types[] = { "b", "c", "u", "p" };
 	struct graft_cdi_node *node = object;
 	const char *path = node->path ? node->path : "";
-	char quoted[QUOTED_MAX], word[QUOTED_MAX];
 
 	if (node->permissions && strcmp(node->permissions, "none") == 0)
 		node->permissions = "";
 	if (demand(reader, value, node->path, "invalid (empty) device path") < 0)
 		return -1;
 	if (node->type && !graft_is_in(types, GRAFT_COUNT(types), node->type) &&
-	    cdi_complain(reader, value, "device %s: invalid type %s", graft_tree_quote(path, quoted, sizeof(quoted)),
-			 graft_tree_quote(node->type, word, sizeof(word))) < 0)
+	    cdi_complain(reader, value, "device %s: invalid type %s", cdi_quote(path), cdi_quote(node->type)) < 0)
 		return -1;
 	if (node->permissions && strspn(node->permissions, "rwm") != strlen(node->permissions) &&
-	    cdi_complain(reader, value, "device %s: invalid permissions %s",
-			 graft_tree_quote(path, quoted, sizeof(quoted)),
-			 graft_tree_quote(node->permissions, word, sizeof(word))) < 0)
+	    cdi_complain(reader, value, "device %s: invalid permissions %s", cdi_quote(path),
+			 cdi_quote(node->permissions)) < 0)
 		return -1;
 	if (node->mode > FILE_MODE_MAX &&
 	    cdi_complain(reader, value, "device %s: fileMode %u is not a file mode (a decimal number in JSON)",
-			 graft_tree_quote(path, quoted, sizeof(quoted)), node->mode) < 0)
+			 cdi_quote(path), node->mode) < 0)
 		return -1;
 	node->mode &= MODE_BITS;
 	node->has_numbers = node->major != 0 && (!node->type || strcmp(node->type, "p") != 0);
@@ -112,11 +103,9 @@ int cdi_check_hook(struct cdi_reader *reader, const struct graft_tree_value *val
 	static const char *const stages[] = { "prestart",       "createRuntime", "createContainer",
 					      "startContainer", "poststart",     "poststop" };
 	const struct graft_cdi_hook *hook = object;
-	char quoted[QUOTED_MAX];
 
 	if ((!hook->stage || !graft_is_in(stages, GRAFT_COUNT(stages), hook->stage)) &&
-	    cdi_complain(reader, value, "invalid hook name %s",
-			 graft_tree_quote(hook->stage ? hook->stage : "", quoted, sizeof(quoted))) < 0)
+	    cdi_complain(reader, value, "invalid hook name %s", cdi_quote(hook->stage ? hook->stage : "")) < 0)
 		return -1;
 	if (demand(reader, value, hook->path, "invalid hook, empty path") < 0)
 		return -1;
@@ -147,8 +136,6 @@ static bool is_same_cdi_name(const char *a, const char *b)
 static int check_net_devices(struct cdi_reader *reader, const struct graft_tree_value *value,
 			     const struct graft_cdi_net_device *nets, size_t n)
 {
-	char quoted[QUOTED_MAX];
-
 	if (n > NET_DEVICES_MAX)
 		return cdi_complain(reader, value, "more than %u network devices", NET_DEVICES_MAX);
 	for (size_t i = 0; i < n; i++) {
@@ -156,8 +143,7 @@ static int check_net_devices(struct cdi_reader *reader, const struct graft_tree_
 			if ((is_same_cdi_name(nets[i].host_name, nets[j].host_name) ||
 			     is_same_cdi_name(nets[i].name, nets[j].name)) &&
 			    cdi_complain(reader, value, "invalid network device, %s is given twice",
-					 graft_tree_quote(nets[i].name ? nets[i].name : "", quoted, sizeof(quoted))) <
-				0)
+					 cdi_quote(nets[i].name ? nets[i].name : "")) < 0)
 				return -1;
 		}
 	}

@@ -7,9 +7,11 @@
 #define GRAFT_FORMATS_CDI_CDI_CHECK_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "formats/tree/tree.h"
 
 /* version, name; in ascending order */
 #define CDI_VERSION_LIST(X) \
@@ -46,8 +48,12 @@ int cdi_check_version(const char *version, enum cdi_version *ret_version, struct
 int cdi_check_kind(const char *kind, struct graft_arena *arena, const char **ret_vendor, const char **ret_class,
 		   struct graft_error *err);
 
+/* A text in double quotes, for messages; it lives until the end of the block. */
+#define CDI_QUOTED_MAX               160
+#define cdi_quote(text)              cdi_quote_part(text, strlen(text))
+#define cdi_quote_part(text, length) graft_tree_quote_part(text, length, (char[CDI_QUOTED_MAX]){ 0 }, CDI_QUOTED_MAX)
+
 struct cdi_reader;
-struct graft_tree_value;
 struct graft_cdi_annotation;
 
 /*

@@ -3,15 +3,10 @@
  * cdi_name: the names of the Container Device Interface: vendor, class, device, and their
  * combinations (SPEC ctk-and-cdi 5.2).
  */
-#include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "formats/cdi/cdi.h"
 #include "formats/cdi/cdi_check.h"
-#include "formats/tree/tree.h"
-
-#define QUOTED_MAX 160
 
 /* Unlike <ctype.h>, these do not depend on the locale. */
 static bool is_letter(char c)
@@ -31,9 +26,6 @@ static bool is_letter_or_digit(char c)
 static int check_name_characters(const char *name, size_t length, const char *what, const char *between,
 				 struct graft_error *err)
 {
-	char quoted[QUOTED_MAX];
-
-	(void)graft_tree_quote_part(name, length, quoted, sizeof(quoted));
 	for (size_t i = 1; i + 1 < length; i++) {
 		unsigned char c = (unsigned char)name[i];
 
@@ -41,55 +33,37 @@ static int check_name_characters(const char *name, size_t length, const char *wh
 			continue;
 		if (c < 0x20 || c > 0x7e)
 			return graft_fail(err, GRAFT_INVALID, 0, "%sinvalid character '\\x%02x' in name %s", what, c,
-					  quoted);
-		return graft_fail(err, GRAFT_INVALID, 0, "%sinvalid character '%c' in name %s", what, c, quoted);
+					  cdi_quote_part(name, length));
+		return graft_fail(err, GRAFT_INVALID, 0, "%sinvalid character '%c' in name %s", what, c,
+				  cdi_quote_part(name, length));
 	}
 	if (!is_letter_or_digit(name[length - 1]))
-		return graft_fail(err, GRAFT_INVALID, 0, "%s%s, should end with a letter or digit", what, quoted);
+		return graft_fail(err, GRAFT_INVALID, 0, "%s%s, should end with a letter or digit", what,
+				  cdi_quote_part(name, length));
 	return 0;
 }
 
 /* Checks a vendor or a class. One letter is enough (SPEC runtime-and-hook Q23). */
 static int check_kind_part(const char *name, size_t length, const char *what, struct graft_error *err)
 {
-	char quoted[QUOTED_MAX];
-
 	if (length == 0 || !is_letter(name[0]))
 		return graft_fail(err, GRAFT_INVALID, 0, "%s%s, should start with letter", what,
-				  graft_tree_quote_part(name, length, quoted, sizeof(quoted)));
+				  cdi_quote_part(name, length));
 	return check_name_characters(name, length, what, "_-.", err);
-}
-
-/* A text split into the parts of a qualified name. */
-struct parts {
-	const char *vendor, *class_, *device;
-	size_t vendor_length, class_length, device_length;
-};
-
-static int check_vendor(const struct parts *parts, struct graft_error *err)
-{
-	return check_kind_part(parts->vendor, parts->vendor_length, "invalid vendor. ", err);
-}
-
-static int check_class(const struct parts *parts, struct graft_error *err)
-{
-	return check_kind_part(parts->class_, parts->class_length, "invalid class. ", err);
 }
 
 int graft_cdi_check_vendor(const char *vendor, struct graft_error *err)
 {
-	return check_vendor(&(struct parts){ .vendor = vendor, .vendor_length = strlen(vendor) }, err);
+	return check_kind_part(vendor, strlen(vendor), "invalid vendor. ", err);
 }
 
 int graft_cdi_check_class(const char *class_, struct graft_error *err)
 {
-	return check_class(&(struct parts){ .class_ = class_, .class_length = strlen(class_) }, err);
+	return check_kind_part(class_, strlen(class_), "invalid class. ", err);
 }
 
 int graft_cdi_check_device(const char *device, struct graft_error *err)
 {
-	char quoted[QUOTED_MAX];
-
 	if (device[0] == '\0')
 		return graft_fail(err, GRAFT_INVALID, 0, "invalid (empty) device name");
 	/*
@@ -97,31 +71,43 @@ int graft_cdi_check_device(const char *device, struct graft_error *err)
 	 */
 	if (!is_letter_or_digit(device[0]))
 		return graft_fail(err, GRAFT_INVALID, 0, "invalid class %s, should start with a letter or digit",
-				  graft_tree_quote(device, quoted, sizeof(quoted)));
+				  cdi_quote(device));
 	return check_name_characters(device, strlen(device), "", "_-.:", err);
 }
 
+/* A text split into the parts of a qualified name. */
+struct parts {
+	const char *vendor, *class_, *device;
+	size_t vendor_length, class_length;
+};
+
 /* Splits "vendor/class" at the first slash. Without a slash, both parts are empty. */
-static void split_kind(const char *kind, size_t length, struct parts *ret_parts)
+static struct parts split_kind(const char *kind, size_t length)
 {
 	const char *slash = memchr(kind, '/', length);
 	size_t vendor_length = slash ? (size_t)(slash - kind) : 0;
 
-	*ret_parts = (struct parts){ .vendor = kind, .class_ = kind };
 	if (!slash)
-		return;
-	ret_parts->vendor_length = vendor_length;
-	ret_parts->class_ = slash + 1;
-	ret_parts->class_length = length - vendor_length - 1;
+		return (struct parts){ .vendor = kind, .class_ = kind };
+	return (struct parts){ .vendor = kind,
+			       .vendor_length = vendor_length,
+			       .class_ = slash + 1,
+			       .class_length = length - vendor_length - 1 };
+}
+
+static int check_kind(const struct parts *parts, struct graft_error *err)
+{
+	if (check_kind_part(parts->vendor, parts->vendor_length, "invalid vendor. ", err) < 0)
+		return -1;
+	return check_kind_part(parts->class_, parts->class_length, "invalid class. ", err);
 }
 
 int cdi_check_kind(const char *kind, struct graft_arena *arena, const char **ret_vendor, const char **ret_class,
 		   struct graft_error *err)
 {
-	struct parts parts;
+	struct parts parts = split_kind(kind, strlen(kind));
 
-	split_kind(kind, strlen(kind), &parts);
-	if (check_vendor(&parts, err) < 0 || check_class(&parts, err) < 0)
+	if (check_kind(&parts, err) < 0)
 		return -1;
 	*ret_vendor = graft_arena_strndup(arena, parts.vendor, parts.vendor_length);
 	*ret_class = graft_arena_strndup(arena, parts.class_, parts.class_length);
@@ -133,23 +119,19 @@ static int parse_qualified_name(const char *text, struct parts *ret_parts, struc
 	const char *equals = text[0] != '/' ? strchr(text, '=') : NULL;
 	struct graft_error why = { .status = GRAFT_OK };
 	const char *missing = NULL;
-	char quoted[QUOTED_MAX];
 
-	split_kind(text, equals ? (size_t)(equals - text) : 0, ret_parts);
+	*ret_parts = split_kind(text, equals ? (size_t)(equals - text) : 0);
 	ret_parts->device = equals ? equals + 1 : "";
-	ret_parts->device_length = strlen(ret_parts->device);
 	if (ret_parts->vendor_length == 0)
 		missing = "vendor";
 	else if (ret_parts->class_length == 0)
 		missing = "class";
-	else if (ret_parts->device_length == 0)
+	else if (ret_parts->device[0] == '\0')
 		missing = "device name";
-	(void)graft_tree_quote(text, quoted, sizeof(quoted));
 	if (missing)
-		return graft_fail(err, GRAFT_INVALID, 0, "unqualified device %s, missing %s", quoted, missing);
-	if (check_vendor(ret_parts, &why) < 0 || check_class(ret_parts, &why) < 0 ||
-	    graft_cdi_check_device(ret_parts->device, &why) < 0)
-		return graft_fail(err, GRAFT_INVALID, 0, "invalid device %s: %s", quoted, why.msg);
+		return graft_fail(err, GRAFT_INVALID, 0, "unqualified device %s, missing %s", cdi_quote(text), missing);
+	if (check_kind(ret_parts, &why) < 0 || graft_cdi_check_device(ret_parts->device, &why) < 0)
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid device %s: %s", cdi_quote(text), why.msg);
 	return 0;
 }
 
@@ -223,7 +205,6 @@ static bool is_annotation_key(const char *key)
 
 int graft_cdi_check_annotations(const struct graft_cdi_annotation *annotations, size_t n, struct graft_error *err)
 {
-	char quoted[QUOTED_MAX];
 	size_t size = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -231,7 +212,7 @@ int graft_cdi_check_annotations(const struct graft_cdi_annotation *annotations, 
 			return graft_fail(err, GRAFT_INVALID, 0,
 					  "invalid annotation %s: the key must be a name of up to 63 letters, digits, "
 					  "'-', '_' and '.', after an optional 'domain/'",
-					  graft_tree_quote(annotations[i].key, quoted, sizeof(quoted)));
+					  cdi_quote(annotations[i].key));
 		size += strlen(annotations[i].key) + strlen(annotations[i].value);
 	}
 	return size <= ANNOTATIONS_MAX ? 0

@@ -12,7 +12,6 @@
 
 #define MEMBERS_MAX 16u /* of an object; the largest has 9 */
 
-#define QUOTED_MAX 160
 #define WHAT_MAX   384
 #define FAULTS_MAX 100u /* of a file; more are not useful */
 
@@ -216,7 +215,6 @@ static int refuse_name(struct cdi_reader *reader, const struct graft_tree_value 
 static int check_names(struct cdi_reader *reader, const struct graft_tree_value *map, size_t n)
 {
 	auto_free struct graft_tree_value *members = calloc(n + 1, sizeof(*members));
-	char quoted[QUOTED_MAX];
 	struct graft_tree_value view;
 
 	if (!members)
@@ -230,8 +228,7 @@ static int check_names(struct cdi_reader *reader, const struct graft_tree_value 
 	qsort(members, n, sizeof(*members), compare_value_keys);
 	for (size_t i = 1; i < n; i++) {
 		if (strcmp(members[i - 1].key, members[i].key) == 0)
-			return cdi_refuse(reader, &members[i], "%s is given twice",
-					  graft_tree_quote(members[i].key, quoted, sizeof(quoted)));
+			return cdi_refuse(reader, &members[i], "%s is given twice", cdi_quote(members[i].key));
 	}
 	return 0;
 }
@@ -405,17 +402,14 @@ static int sort_member(struct cdi_reader *reader, const struct graft_tree_value 
 		       size_t *row, struct rows *rows)
 {
 	const struct cdi_member *member = item->key ? find_cdi_member(object, item->key, *row) : NULL;
-	char quoted[QUOTED_MAX];
 
 	if (!item->key)
 		return refuse_name(reader, item);
 	if (!member)
-		return cdi_refuse(reader, item, "unknown field %s",
-				  graft_tree_quote(item->key, quoted, sizeof(quoted)));
+		return cdi_refuse(reader, item, "unknown field %s", cdi_quote(item->key));
 	*row = (size_t)(member - object->members);
 	if (is_row_present(rows, *row))
-		return cdi_refuse(reader, item, "field %s is given twice",
-				  graft_tree_quote(member->name, quoted, sizeof(quoted)));
+		return cdi_refuse(reader, item, "field %s is given twice", cdi_quote(member->name));
 	rows->values[*row] = *item;
 	rows->there |= UINT32_C(1) << (*row)++;
 	return 0;

@@ -16,7 +16,6 @@
 
 #define YAML_STEP  4u
 #define ITEM_INSET 2u /* of a list item's own members, after the dash */
-#define QUOTED_MAX 160
 
 struct writer {
 	struct graft_buffer out;
@@ -144,11 +143,9 @@ static unsigned int next_yaml_step(unsigned int column)
 
 static int write_text(struct writer *writer, const char *text)
 {
-	char quoted[QUOTED_MAX];
-
 	if (!graft_is_utf8(text))
 		return graft_fail(writer->err, GRAFT_INVALID, 0, "%s is not UTF-8, so it cannot be in a CDI spec",
-				  graft_tree_quote(text, quoted, sizeof(quoted)));
+				  cdi_quote(text));
 	if (writer->yaml)
 		graft_tree_quote_yaml(&writer->out, text);
 	else
