@@ -10,6 +10,7 @@
 #include "apply/oci/plan_to_edits.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/strings.h"
 #include "plan/rules.h"
 #include "plan/spec_hooks.h"
 
@@ -18,11 +19,6 @@
 #define CHAIN_MAX    40 /* chained links, as many as the kernel follows */
 
 /* --- what is the plan's own --- */
-
-static bool is_same_edit_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
 
 /*
  * A profile is written by a hook, which looks at the container's nodes itself, so any profile edit
@@ -44,8 +40,8 @@ static bool same_edit(const struct graft_edit *a, const struct graft_edit *b)
 		return a->kind == b->kind;
 	if (is_profile(a) || is_profile(b))
 		return is_profile(a) && is_profile(b);
-	return a->kind == b->kind && is_same_edit_text(a->target, b->target) &&
-	       is_same_edit_text(a->source, b->source) && is_same_edit_text(a->content, b->content) &&
+	return a->kind == b->kind && graft_is_same_text(a->target, b->target) &&
+	       graft_is_same_text(a->source, b->source) && graft_is_same_text(a->content, b->content) &&
 	       a->flags == b->flags && a->major == b->major && a->minor == b->minor;
 }
 

@@ -20,6 +20,11 @@ bool graft_ends_with(const char *text, const char *suffix)
 	return length >= suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
 }
 
+bool graft_is_same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
 bool graft_list_has(const char *list, const char *word)
 {
 	size_t length = strlen(word);

@@ -12,6 +12,8 @@
  */
 bool graft_starts_with(const char *text, const char *prefix);
 bool graft_ends_with(const char *text, const char *suffix);
+/* Returns whether two texts are equal, or both are NULL. */
+bool graft_is_same_text(const char *a, const char *b);
 /* Returns whether one of the words in `list`, which commas separate, equals `word`. */
 bool graft_list_has(const char *list, const char *word);
 /* Returns whether one of the n items equals `item`. */

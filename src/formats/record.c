@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/strings.h"
 #include "formats/json/json.h"
 
 #define DEPTH_MAX 64
@@ -453,11 +454,6 @@ int graft_record_read(const struct graft_record *record, const char *json, size_
 	return read_record(&reader, record, graft_json_document_root(parsed), object);
 }
 
-static bool strings_equal(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool records_equal(const struct graft_record *record, const void *a, const void *b, char *where);
 
 /* Prepends a name to the path of a difference found further inside. */
@@ -487,8 +483,8 @@ static bool lists_equal(const struct graft_field *field, const void *a, const vo
 		if (field->kind == GRAFT_FIELD_RECORDS)
 			equal = records_equal(field->record, list_item(field, a, i), list_item(field, b, i), where);
 		else
-			equal = strings_equal(MEMBER(const char *, list_item(field, a, i), 0),
-					      MEMBER(const char *, list_item(field, b, i), 0));
+			equal = graft_is_same_text(MEMBER(const char *, list_item(field, a, i), 0),
+						   MEMBER(const char *, list_item(field, b, i), 0));
 		if (!equal)
 			return differs_in(where, NULL, i);
 	}
@@ -499,7 +495,8 @@ static bool fields_equal(const struct graft_field *field, const void *a, const v
 {
 	switch (field->kind) {
 	case GRAFT_FIELD_STRING:
-		return strings_equal(MEMBER(const char *, a, field->offset), MEMBER(const char *, b, field->offset));
+		return graft_is_same_text(MEMBER(const char *, a, field->offset),
+					  MEMBER(const char *, b, field->offset));
 	case GRAFT_FIELD_BOOL:
 		return MEMBER(bool, a, field->offset) == MEMBER(bool, b, field->offset);
 	case GRAFT_FIELD_U32:

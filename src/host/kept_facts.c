@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/root.h"
+#include "base/strings.h"
 #include "formats/pci_vgpu.h"
 #include "formats/procfs.h"
 #include "host/survey.h"
@@ -95,19 +96,14 @@ int graft_kept_identify(const struct graft_host_options *options, const struct g
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 
-static bool is_same_kept(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 /* Returns what has changed, or NULL. Without a boot id nothing can be kept. */
 static const char *find_kept_difference(const struct graft_kept_facts *a, const struct graft_kept_facts *b)
 {
 	if (a->version != b->version)
 		return "another version of this file";
-	if (!a->boot_id || !is_same_kept(a->boot_id, b->boot_id))
+	if (!a->boot_id || !graft_is_same_text(a->boot_id, b->boot_id))
 		return "another boot";
-	if (!is_same_kept(a->driver_version, b->driver_version))
+	if (!graft_is_same_text(a->driver_version, b->driver_version))
 		return "another driver";
 	if (a->n_devices != b->n_devices)
 		return "other devices";

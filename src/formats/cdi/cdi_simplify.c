@@ -10,14 +10,10 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/strings.h"
 #include "formats/tree/tree.h"
 
 /* --- when two items are the same --- */
-
-static bool is_same_cdi_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
 
 static bool same_texts(const char *const *a, size_t n_a, const char *const *b, size_t n_b)
 {
@@ -37,10 +33,10 @@ static bool same_node(const void *a, const void *b)
 {
 	const struct graft_cdi_node *x = a, *y = b;
 
-	return is_same_cdi_text(x->path, y->path) && is_same_cdi_text(x->host_path, y->host_path) &&
-	       is_same_cdi_text(x->type, y->type) && x->has_numbers == y->has_numbers && x->major == y->major &&
+	return graft_is_same_text(x->path, y->path) && graft_is_same_text(x->host_path, y->host_path) &&
+	       graft_is_same_text(x->type, y->type) && x->has_numbers == y->has_numbers && x->major == y->major &&
 	       x->minor == y->minor && x->has_mode == y->has_mode && x->mode == y->mode &&
-	       is_same_cdi_text(x->permissions, y->permissions) && x->has_uid == y->has_uid && x->uid == y->uid &&
+	       graft_is_same_text(x->permissions, y->permissions) && x->has_uid == y->has_uid && x->uid == y->uid &&
 	       x->has_gid == y->has_gid && x->gid == y->gid;
 }
 
@@ -48,22 +44,23 @@ static bool same_net_device(const void *a, const void *b)
 {
 	const struct graft_cdi_net_device *x = a, *y = b;
 
-	return is_same_cdi_text(x->host_name, y->host_name) && is_same_cdi_text(x->name, y->name);
+	return graft_is_same_text(x->host_name, y->host_name) && graft_is_same_text(x->name, y->name);
 }
 
 static bool same_mount(const void *a, const void *b)
 {
 	const struct graft_cdi_mount *x = a, *y = b;
 
-	return is_same_cdi_text(x->host_path, y->host_path) && is_same_cdi_text(x->container_path, y->container_path) &&
-	       is_same_cdi_text(x->type, y->type) && same_texts(x->options, x->n_options, y->options, y->n_options);
+	return graft_is_same_text(x->host_path, y->host_path) &&
+	       graft_is_same_text(x->container_path, y->container_path) && graft_is_same_text(x->type, y->type) &&
+	       same_texts(x->options, x->n_options, y->options, y->n_options);
 }
 
 static bool same_hook(const void *a, const void *b)
 {
 	const struct graft_cdi_hook *x = a, *y = b;
 
-	return is_same_cdi_text(x->stage, y->stage) && is_same_cdi_text(x->path, y->path) &&
+	return graft_is_same_text(x->stage, y->stage) && graft_is_same_text(x->path, y->path) &&
 	       x->has_timeout == y->has_timeout && x->timeout == y->timeout &&
 	       same_texts(x->args, x->n_args, y->args, y->n_args) && same_texts(x->env, x->n_env, y->env, y->n_env);
 }
