@@ -10,11 +10,6 @@
 #include "base/strings.h"
 #include "formats/procfs.h"
 
-/*
- * GPU recovery action: the driver reports with this number that a GPU needs a reset, and that it no
- * longer does.
- */
-
 /* Faults of applications (SPEC kubernetes 6.8). */
 static const uint32_t of_applications[] = { 13, 31, 43, 45, 68, 109 };
 

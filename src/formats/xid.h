@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GRAFT_XID_RECOVERY 154  /* the GPU needs a different action than before; the log says which */
+#define GRAFT_XID_RECOVERY 154  /* the GPU needs a reset or another action, or no longer; the log says which */
 #define GRAFT_XID_MAX      1024 /* numbers below this are distinguished; larger ones count as faults */
 
 enum graft_xid_kind {

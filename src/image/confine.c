@@ -258,19 +258,25 @@ struct filter {
 	unsigned short n;
 };
 
-static void add_filter_instruction(struct filter *filter, struct sock_filter instruction)
+static void add_statement(struct filter *filter, uint16_t code, uint32_t k)
 {
-	filter->code[filter->n++] = instruction;
+	filter->code[filter->n++] = (struct sock_filter)BPF_STMT(code, k);
+}
+
+/* `yes` and `no`: how many instructions are skipped. */
+static void add_jump(struct filter *filter, uint16_t test, uint32_t k, uint8_t yes, uint8_t no)
+{
+	filter->code[filter->n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | test | BPF_K, k, yes, no);
 }
 
 static void add_return(struct filter *filter, uint32_t action)
 {
-	add_filter_instruction(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
+	add_statement(filter, BPF_RET | BPF_K, action);
 }
 
 static void allow(struct filter *filter, int number)
 {
-	add_filter_instruction(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 1));
+	add_jump(filter, BPF_JEQ, (uint32_t)number, 0, 1);
 	add_return(filter, SECCOMP_RET_ALLOW);
 }
 
@@ -283,26 +289,23 @@ static void make_filter(struct filter *filter, bool openat2)
 	const uint32_t refuse = SECCOMP_RET_ERRNO | EPERM;
 
 	filter->n = 0;
-	add_filter_instruction(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, DATA(arch)));
-	add_filter_instruction(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0));
+	add_statement(filter, BPF_LD | BPF_W | BPF_ABS, DATA(arch));
+	add_jump(filter, BPF_JEQ, ARCHITECTURE, 1, 0);
 	add_return(filter, SECCOMP_RET_KILL_PROCESS);
-	add_filter_instruction(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, DATA(nr)));
+	add_statement(filter, BPF_LD | BPF_W | BPF_ABS, DATA(nr));
 	/*
 	 * Changes nothing. Linux 5.11 and later interpret a filter without arithmetic once for
 	 * every call that exists, to skip it later, which costs more than all calls of a reader.
 	 */
-	add_filter_instruction(filter, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, UINT32_MAX));
+	add_statement(filter, BPF_ALU | BPF_AND | BPF_K, UINT32_MAX);
 	for (size_t i = 0; i < GRAFT_COUNT(calls); i++)
 		allow(filter, calls[i]);
 	if (openat2)
 		allow(filter, SYS_OPENAT2);
 	for (size_t i = 0; i < GRAFT_COUNT(narrow); i++) {
-		add_filter_instruction(
-		    filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)narrow[i].number, 0, 4));
-		add_filter_instruction(
-		    filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(narrow[i].argument)));
-		add_filter_instruction(
-		    filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, narrow[i].forbidden, 0, 1));
+		add_jump(filter, BPF_JEQ, (uint32_t)narrow[i].number, 0, 4);
+		add_statement(filter, BPF_LD | BPF_W | BPF_ABS, ARGUMENT(narrow[i].argument));
+		add_jump(filter, BPF_JSET, narrow[i].forbidden, 0, 1);
 		add_return(filter, refuse);
 		add_return(filter, SECCOMP_RET_ALLOW);
 	}

@@ -39,33 +39,25 @@ static const char *moved_or_same(const struct change *change, const char *path)
 	return moved ? moved : path;
 }
 
-static const char *move_argument(const struct change *change, const char *argument)
+/*
+ * Arguments may be two paths, "A::B". Those for files are of the host and of the container; one
+ * path stands for both.
+ */
+static const char *move_argument(const struct change *change, const char *argument, bool is_file)
 {
-	const char *colons = strstr(argument, "::"), *target;
+	const char *colons = strstr(argument, "::"), *second = colons ? colons + 2 : argument;
+	const char *first = colons ? graft_arena_strndup(change->arena, argument, (size_t)(colons - argument))
+				   : argument;
 
-	if (!colons)
-		return moved_or_same(change, argument);
-	target = graft_arena_strndup(change->arena, argument, (size_t)(colons - argument));
-	return target ? graft_arena_printf(change->arena, "%s::%s", moved_or_same(change, target),
-					   moved_or_same(change, colons + 2))
-		      : NULL;
-}
-
-/* HOST::CONTAINER, or one path for both, of the hook that mounts files. */
-static const char *move_file(const struct change *change, const char *argument)
-{
-	const char *colons = strstr(argument, "::");
-	const char *host = colons ? graft_arena_strndup(change->arena, argument, (size_t)(colons - argument))
-				  : argument;
-	const char *place = colons ? colons + 2 : argument;
-
-	if (!host)
+	if (!first)
 		return NULL;
-	if (change->in_container)
-		place = moved_or_same(change, place);
-	else
-		host = moved_or_same(change, host);
-	return strcmp(host, place) == 0 ? place : graft_arena_printf(change->arena, "%s::%s", host, place);
+	if (!is_file || !change->in_container)
+		first = moved_or_same(change, first);
+	if (!is_file || change->in_container)
+		second = moved_or_same(change, second);
+	if ((!colons || is_file) && strcmp(first, second) == 0)
+		return second;
+	return graft_arena_printf(change->arena, "%s::%s", first, second);
 }
 
 /* --- what has paths --- */
@@ -111,11 +103,11 @@ static void change_hook(const struct change *change, struct graft_cdi_hook *hook
 		return;
 	args = graft_arena_list(change->arena, hook->n_args, sizeof(*args));
 	for (size_t i = 0; args && i < hook->n_args; i++) {
+		bool is_file = is_of_file(hook, i);
+
 		args[i] = hook->args[i];
-		if (is_of_file(hook, i))
-			args[i] = move_file(change, args[i]);
-		else if (told_of_container == change->in_container)
-			args[i] = move_argument(change, args[i]);
+		if (is_file || told_of_container == change->in_container)
+			args[i] = move_argument(change, args[i], is_file);
 	}
 	hook->args = args;
 }
