@@ -59,6 +59,9 @@ struct graft_manual_section {
 	const char *text;
 };
 
+/* In a command: its table of options. */
+#define GRAFT_OPTIONS(rows) .options = (rows), .n_options = GRAFT_COUNT(rows)
+
 /* The sections of a man page, in a command. Programs that are built to be small leave them out. */
 #ifdef GRAFT_WITHOUT_DOCS
 #define GRAFT_MANUAL(list) .sections = NULL, .n_sections = 0 * GRAFT_COUNT(list)

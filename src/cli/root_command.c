@@ -99,13 +99,11 @@ const struct graft_command cli_root = {
 	.summary = "Give Linux containers their NVIDIA GPUs",
 	.description = "Finds the driver of this host and gives a container the parts of it that it asks for. Global "
 		       "options must precede the command.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.min_arguments = 1,
 	.max_arguments = -1,
 	.stop_at_first_argument = true,
 	.abbreviations = true,
 	.subcommands = commands,
-	.sections = sections,
-	.n_sections = GRAFT_COUNT(sections),
+	GRAFT_MANUAL(sections),
 };

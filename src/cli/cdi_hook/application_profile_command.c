@@ -57,25 +57,20 @@ static int fill_application_profile(struct cdi_hook *hook, const struct graft_ta
 	return graft_hook_add_profile(plan, mask) ? 0 : graft_fail_memory(err);
 }
 
-static int run_update_application_profile(void *context, int argc, char **argv)
+static int update_application_profile(void *hook, struct graft_error *err)
 {
 	static const struct cdi_hook_job job = { .fill = fill_application_profile,
 						 .failure = "failed to update application profile" };
 
-	(void)argc;
-	(void)argv;
-	return cdi_hook_do(context, &job);
+	return cdi_hook_do(hook, &job, err);
 }
 
 static const struct graft_option options[] = { CDI_HOOK_CONTAINER_SPEC(true) };
 
 const struct graft_command cdi_hook_update_application_profile = {
+	CDI_HOOK_COMMAND,
 	.name = "update-application-profile",
-	.arguments = "",
 	.summary = "Restrict EGL to the GPUs that the container has",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
-	.max_arguments = -1,
-	.go_style = true,
-	.run = run_update_application_profile,
+	GRAFT_OPTIONS(options),
+	.work = update_application_profile,
 };

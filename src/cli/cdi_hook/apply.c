@@ -81,37 +81,36 @@ static int apply_in_container(struct cdi_hook *hook, const struct graft_plan *pl
 	return graft_apply_to_namespace(plan, target, &options, err);
 }
 
-static int fill_and_apply(struct cdi_hook *hook, const struct cdi_hook_job *job, struct graft_plan *plan)
+static int fill_and_apply(struct cdi_hook *hook, const struct cdi_hook_job *job, struct graft_plan *plan,
+			  struct graft_error *err)
 {
 	auto_target struct graft_target target = GRAFT_TARGET_INIT;
-	struct graft_error err = { .status = GRAFT_OK };
 	const struct graft_edit *failed;
 	size_t index = 0;
-	int rc = cdi_hook_open(hook, &target, &err);
+	int rc = cdi_hook_open(hook, &target, err);
 
 	if (rc == 0)
-		rc = job->fill(hook, &target, plan, &err);
+		rc = job->fill(hook, &target, plan, err);
 	if (rc < 0)
-		return cdi_hook_fail(hook, &err, "%s", job->failure);
-	if (rc > 0 || apply_in_container(hook, plan, &target, job->rebuild_ldcache, &index, &err) == 0)
+		return cdi_hook_fail(hook, err, "%s", job->failure);
+	if (rc > 0 || apply_in_container(hook, plan, &target, job->rebuild_ldcache, &index, err) == 0)
 		return 0;
 	failed = index < plan->n_edits ? &plan->edits[index] : NULL;
 	if (failed && failed->kind == GRAFT_EDIT_SYMLINK)
-		return cdi_hook_fail(hook, &err, "failed to create link [%s %s]", failed->content, failed->target);
-	return cdi_hook_fail(hook, &err, "%s", job->failure);
+		return cdi_hook_fail(hook, err, "failed to create link [%s %s]", failed->content, failed->target);
+	return cdi_hook_fail(hook, err, "%s", job->failure);
 }
 
-int cdi_hook_do(struct cdi_hook *hook, const struct cdi_hook_job *job)
+int cdi_hook_do(struct cdi_hook *hook, const struct cdi_hook_job *job, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_plan *plan = graft_plan_new();
 	int status;
 
 	if (!plan) {
-		(void)graft_fail_memory(&err);
-		return cdi_hook_fail(hook, &err, "%s", job->failure);
+		(void)graft_fail_memory(err);
+		return cdi_hook_fail(hook, err, "%s", job->failure);
 	}
-	status = fill_and_apply(hook, job, plan);
+	status = fill_and_apply(hook, job, plan, err);
 	graft_plan_free(plan);
 	return status;
 }
@@ -164,24 +163,21 @@ static int look_again(struct cdi_hook *hook, const struct graft_target *target, 
 	return 0;
 }
 
-static int run_apply_plan(void *context, int argc, char **argv)
+static int apply_plan(void *context, struct graft_error *err)
 {
 	struct cdi_hook *hook = context;
 	auto_target struct graft_target target = GRAFT_TARGET_INIT;
-	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_plan *plan = NULL;
-	int rc = read_plan(hook, &plan, &err);
+	int rc = read_plan(hook, &plan, err);
 
-	(void)argc;
-	(void)argv;
 	if (rc == 0)
-		rc = cdi_hook_open(hook, &target, &err);
+		rc = cdi_hook_open(hook, &target, err);
 	if (rc == 0)
-		rc = look_again(hook, &target, plan, &err);
+		rc = look_again(hook, &target, plan, err);
 	if (rc == 0)
-		rc = apply_in_container(hook, plan, &target, false, NULL, &err);
+		rc = apply_in_container(hook, plan, &target, false, NULL, err);
 	graft_plan_free(plan);
-	return rc < 0 ? cdi_hook_fail(hook, &err, "failed to set up the container's GPUs") : 0;
+	return rc < 0 ? cdi_hook_fail(hook, err, "failed to set up the container's GPUs") : 0;
 }
 
 /* clang-format off */
@@ -197,30 +193,20 @@ static const struct graft_option options[] = {
 /* clang-format on */
 
 const struct graft_command cdi_hook_apply_plan = {
+	CDI_HOOK_COMMAND,
 	.name = "apply",
-	.arguments = "",
 	.summary = "Apply what remains of a plan after config.json was edited (used by nvidia-container-runtime)",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
-	.max_arguments = -1,
-	.go_style = true,
-	.run = run_apply_plan,
+	GRAFT_OPTIONS(options),
+	.work = apply_plan,
 };
 
-static int do_nothing(void *context, int argc, char **argv)
+static int do_nothing(void *context, struct graft_error *err)
 {
 	(void)context;
-	(void)argc;
-	(void)argv;
+	(void)err;
 	return 0;
 }
 
 const struct graft_command cdi_hook_noop = {
-	.name = "noop",
-	.arguments = "",
-	.summary = "Do nothing",
-	.max_arguments = -1,
-	.go_style = true,
-	.hidden = true,
-	.run = do_nothing,
+	CDI_HOOK_COMMAND, .name = "noop", .summary = "Do nothing", .hidden = true, .work = do_nothing,
 };

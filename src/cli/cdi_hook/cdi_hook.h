@@ -26,17 +26,9 @@
 #include "formats/json/json_document.h"
 #include "formats/oci_spec.h"
 #include "plan/plan.h"
+#include "request/config.h"
 
 #define CDI_HOOK_PROGRAM "nvidia-cdi-hook"
-
-/*
- * A list option: may be given several times; each value is split at commas. The strings belong to
- * the hook's arena.
- */
-struct cdi_hook_list {
-	const char **items;
-	size_t n;
-};
 
 /* The container's root, and what config.json mounts at its /dev. */
 struct cdi_hook_root {
@@ -55,7 +47,7 @@ struct cdi_hook {
 	struct cdi_hook_root known_root; /* what the state on standard input led to, once it is read */
 	/* Options of the individual hooks. */
 	const char *container_spec; /* file with the OCI state; NULL, "" or "-": standard input */
-	struct cdi_hook_list links, folders, paths, files;
+	struct graft_strings links, folders, paths, files; /* in the arena */
 	const char *mode, *ldconfig_path;
 	const char *host_driver_version, *host_cuda_version, *compat_root;
 	const char *plan, *plan_file;
@@ -106,7 +98,7 @@ void cdi_hook_share_budget(struct cdi_hook *hook, const struct graft_oci_state *
 /*
  * The common shape of a hook: open the container, let `fill` add edits to an empty plan, apply the
  * plan. `fill` returns 0, 1 if there is nothing to do, or -1 with the error set. Error messages
- * start with `failure`.
+ * start with `failure`; they are logged here. Returns the exit status.
  */
 struct cdi_hook_job {
 	int (*fill)(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,
@@ -114,7 +106,7 @@ struct cdi_hook_job {
 	bool rebuild_ldcache;
 	const char *failure;
 };
-int cdi_hook_do(struct cdi_hook *hook, const struct cdi_hook_job *job);
+int cdi_hook_do(struct cdi_hook *hook, const struct cdi_hook_job *job, struct graft_error *err);
 /*
  * Appends an edit to a plan; the target is copied. Returns NULL if out of memory, which the plan's
  * arena also records.
@@ -129,7 +121,10 @@ int cdi_hook_run_one(struct cdi_hook *hook, int argc, char **argv);
 
 /* The program: its global options and hooks. */
 extern const struct graft_command cdi_hook_program;
-/* The hooks. run() receives the `struct cdi_hook` and returns the exit status. */
+/*
+ * The hooks. work() receives the `struct cdi_hook`, and so does run(), for the one that takes
+ * arguments. They return the exit status; work() may also return -1 with the error set.
+ */
 extern const struct graft_command cdi_hook_create_symlinks, cdi_hook_chmod, cdi_hook_update_ldcache,
     cdi_hook_mount_files, cdi_hook_enable_cuda_compat, cdi_hook_disable_device_node_modification,
     cdi_hook_update_application_profile, cdi_hook_apply_cuda_memory_limits, cdi_hook_apply_plan, cdi_hook_sequence,
@@ -138,8 +133,11 @@ extern const struct graft_command cdi_hook_create_symlinks, cdi_hook_chmod, cdi_
 /* All of them, NULL-terminated. */
 extern const struct graft_command *const cdi_hook_commands[];
 
+/* What hooks have in common, for use in their tables. */
+#define CDI_HOOK_COMMAND .arguments = "", .max_arguments = -1, .go_style = true
+
 /*
- * Option parser: appends `value`, split at commas, to the struct cdi_hook_list at the option's
+ * Option parser: appends `value`, split at commas, to the struct graft_strings at the option's
  * offset. Returns 0, or -1 if out of memory.
  */
 int cdi_hook_parse_list(void *target, const struct graft_option *option, const char *value, struct graft_error *err);

@@ -68,14 +68,12 @@ const struct graft_command cdi_hook_program = {
 		       "program is statically linked, drops its environment, working directory and open files first, "
 		       "and executes nothing. An unknown hook causes a warning and exit status 0, so that "
 		       "specifications of newer releases do not keep containers from starting.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.max_arguments = -1,
 	.stop_at_first_argument = true,
 	.go_style = true,
 	.subcommands = cdi_hook_commands,
-	.sections = sections,
-	.n_sections = GRAFT_COUNT(sections),
+	GRAFT_MANUAL(sections),
 };
 
 /* ---- messages ---- */
@@ -141,7 +139,7 @@ void cdi_hook_done(struct cdi_hook *hook)
 int cdi_hook_parse_list(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
 {
 	struct cdi_hook *hook = target;
-	struct cdi_hook_list *list = (struct cdi_hook_list *)((char *)target + option->offset);
+	struct graft_strings *list = (struct graft_strings *)((char *)target + option->offset);
 
 	for (;;) {
 		size_t length = strcspn(value, ",");
@@ -232,7 +230,10 @@ static int run_hook(struct cdi_hook *hook, const struct graft_command *command, 
 	/* ---- privileged work starts here: the command line has been read ---- */
 	if (graft_caps_limit(&hook->caps, 0, &err) < 0)
 		return cdi_hook_fail(hook, &err, "failed to give up privileges");
-	return command->run(hook, argc - first, argv + first);
+	if (command->run)
+		return command->run(hook, argc - first, argv + first);
+	status = command->work(hook, &err);
+	return status < 0 ? cdi_hook_fail(hook, &err, "%s", "") : status;
 }
 
 int cdi_hook_run_one(struct cdi_hook *hook, int argc, char **argv)

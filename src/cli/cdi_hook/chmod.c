@@ -63,8 +63,9 @@ static int chmod_container_path(const struct graft_target *target, const char *p
 	return chmod(link, mode) < 0 ? -errno : 0;
 }
 
-static int change_all(struct cdi_hook *hook, struct graft_error *err)
+static int change_modes(void *context, struct graft_error *err)
 {
+	struct cdi_hook *hook = context;
 	auto_target struct graft_target target = GRAFT_TARGET_INIT;
 	mode_t mode = 0;
 
@@ -86,15 +87,6 @@ static int change_all(struct cdi_hook *hook, struct graft_error *err)
 	return 0;
 }
 
-static int run_chmod(void *context, int argc, char **argv)
-{
-	struct graft_error err = { .status = GRAFT_OK };
-
-	(void)argc;
-	(void)argv;
-	return change_all(context, &err) < 0 ? cdi_hook_fail(context, &err, "%s", "") : 0;
-}
-
 /* clang-format off */
 #define AT(member) .offset = offsetof(struct cdi_hook, member)
 static const struct graft_option options[] = {
@@ -106,12 +98,9 @@ static const struct graft_option options[] = {
 /* clang-format on */
 
 const struct graft_command cdi_hook_chmod = {
+	CDI_HOOK_COMMAND,
 	.name = "chmod",
-	.arguments = "",
 	.summary = "Change the mode of files in the container (deprecated)",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
-	.max_arguments = -1,
-	.go_style = true,
-	.run = run_chmod,
+	GRAFT_OPTIONS(options),
+	.work = change_modes,
 };

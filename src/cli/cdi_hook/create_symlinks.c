@@ -9,16 +9,9 @@
 
 #include "base/cleanup.h"
 #include "base/image_root.h"
+#include "base/strings.h"
 #include "cli/cdi_hook/cdi_hook.h"
 #include "plan/hook_edits.h"
-
-static bool is_repeated(const struct cdi_hook_list *list, size_t i)
-{
-	for (size_t j = 0; j < i; j++)
-		if (strcmp(list->items[j], list->items[i]) == 0)
-			return true;
-	return false;
-}
 
 /*
  * If a link would point to itself and a file exists at its path, the file is what was meant and
@@ -42,7 +35,7 @@ static int fill_symlinks(struct cdi_hook *hook, const struct graft_target *targe
 
 		if (graft_budget_is_spent(hook->budget))
 			return graft_fail(err, GRAFT_TOO_BIG, 0, "checking %zu links takes too long", hook->links.n);
-		if (is_repeated(&hook->links, i))
+		if (graft_is_in(hook->links.items, i, hook->links.items[i]))
 			continue;
 		if (graft_hook_read_link(hook->links.items[i], hook->arena, &link, err) < 0)
 			return -1;
@@ -52,14 +45,12 @@ static int fill_symlinks(struct cdi_hook *hook, const struct graft_target *targe
 	return 0;
 }
 
-static int run_create_symlinks(void *context, int argc, char **argv)
+static int create_symlinks(void *target, struct graft_error *err)
 {
 	static const struct cdi_hook_job job = { .fill = fill_symlinks, .failure = "failed to create links" };
-	struct cdi_hook *hook = context;
+	struct cdi_hook *hook = target;
 
-	(void)argc;
-	(void)argv;
-	return hook->links.n > 0 ? cdi_hook_do(hook, &job) : 0;
+	return hook->links.n > 0 ? cdi_hook_do(hook, &job, err) : 0;
 }
 
 static const struct graft_option options[] = {
@@ -73,12 +64,6 @@ static const struct graft_option options[] = {
 };
 
 const struct graft_command cdi_hook_create_symlinks = {
-	.name = "create-symlinks",
-	.arguments = "",
-	.summary = "Create symbolic links in the container",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
-	.max_arguments = -1,
-	.go_style = true,
-	.run = run_create_symlinks,
+	CDI_HOOK_COMMAND,       .name = "create-symlinks", .summary = "Create symbolic links in the container",
+	GRAFT_OPTIONS(options), .work = create_symlinks,
 };

@@ -30,12 +30,17 @@ static size_t count_cuda(const struct graft_image *image)
 	return n;
 }
 
+static bool is_host_version_given(const char *version)
+{
+	return version && version[0] != '\0';
+}
+
 static void warn_of_versions(const struct cdi_hook *hook)
 {
 	const char *const given[] = { hook->host_driver_version, hook->host_cuda_version };
 
 	for (size_t i = 0; i < GRAFT_COUNT(given); i++)
-		if (given[i] && given[i][0] != '\0' && !graft_cuda_compat_is_version(given[i]))
+		if (is_host_version_given(given[i]) && !graft_cuda_compat_is_version(given[i]))
 			graft_warn(&hook->log, "Not a version: %s", given[i]);
 }
 
@@ -107,21 +112,14 @@ static int fill_cuda_compat(struct cdi_hook *hook, const struct graft_target *ta
 	return add_configuration(directory, plan, err);
 }
 
-static bool is_host_version_given(const char *version)
-{
-	return version && version[0] != '\0';
-}
-
-static int run_enable_cuda_compat(void *context, int argc, char **argv)
+static int enable_cuda_compat(void *target, struct graft_error *err)
 {
 	static const struct cdi_hook_job job = { .fill = fill_cuda_compat, .failure = "failed to enable CUDA compat" };
-	const struct cdi_hook *hook = context;
+	struct cdi_hook *hook = target;
 
-	(void)argc;
-	(void)argv;
 	if (!is_host_version_given(hook->host_driver_version) && !is_host_version_given(hook->host_cuda_version))
 		return 0;
-	return cdi_hook_do(context, &job);
+	return cdi_hook_do(hook, &job, err);
 }
 
 /* clang-format off */
@@ -138,12 +136,9 @@ static const struct graft_option options[] = {
 /* clang-format on */
 
 const struct graft_command cdi_hook_enable_cuda_compat = {
+	CDI_HOOK_COMMAND,
 	.name = "enable-cuda-compat",
-	.arguments = "",
 	.summary = "Make the loader prefer the image's CUDA forward-compatibility libraries if they suit the driver",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
-	.max_arguments = -1,
-	.go_style = true,
-	.run = run_enable_cuda_compat,
+	GRAFT_OPTIONS(options),
+	.work = enable_cuda_compat,
 };

@@ -22,25 +22,20 @@ static int fill_device_node_params(struct cdi_hook *hook, const struct graft_tar
 	return graft_hook_add_params(plan, text) ? 0 : graft_fail_memory(err);
 }
 
-static int run_disable_device_node_modification(void *context, int argc, char **argv)
+static int disable_device_node_modification(void *hook, struct graft_error *err)
 {
 	static const struct cdi_hook_job job = { .fill = fill_device_node_params,
 						 .failure = "failed to disable device node modification" };
 
-	(void)argc;
-	(void)argv;
-	return cdi_hook_do(context, &job);
+	return cdi_hook_do(hook, &job, err);
 }
 
 static const struct graft_option options[] = { CDI_HOOK_CONTAINER_SPEC(true) };
 
 const struct graft_command cdi_hook_disable_device_node_modification = {
+	CDI_HOOK_COMMAND,
 	.name = "disable-device-node-modification",
-	.arguments = "",
 	.summary = "Keep the driver's libraries in the container from creating device nodes",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
-	.max_arguments = -1,
-	.go_style = true,
-	.run = run_disable_device_node_modification,
+	GRAFT_OPTIONS(options),
+	.work = disable_device_node_modification,
 };

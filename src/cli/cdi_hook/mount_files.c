@@ -22,14 +22,12 @@ static int fill_file_mounts(struct cdi_hook *hook, const struct graft_target *ta
 	return 0;
 }
 
-static int run_mount_files(void *context, int argc, char **argv)
+static int mount_files(void *target, struct graft_error *err)
 {
 	static const struct cdi_hook_job job = { .fill = fill_file_mounts, .failure = "failed to mount files" };
-	struct cdi_hook *hook = context;
+	struct cdi_hook *hook = target;
 
-	(void)argc;
-	(void)argv;
-	return hook->files.n > 0 ? cdi_hook_do(hook, &job) : 0;
+	return hook->files.n > 0 ? cdi_hook_do(hook, &job, err) : 0;
 }
 
 static const struct graft_option options[] = {
@@ -43,12 +41,6 @@ static const struct graft_option options[] = {
 };
 
 const struct graft_command cdi_hook_mount_files = {
-	.name = GRAFT_CDI_FILES_HOOK,
-	.arguments = "",
-	.summary = "Mount files of the host in the container",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
-	.max_arguments = -1,
-	.go_style = true,
-	.run = run_mount_files,
+	CDI_HOOK_COMMAND,       .name = GRAFT_CDI_FILES_HOOK, .summary = "Mount files of the host in the container",
+	GRAFT_OPTIONS(options), .work = mount_files,
 };

@@ -69,21 +69,16 @@ static int fill_ldcache_update(struct cdi_hook *hook, const struct graft_target 
 	return add_folders(hook, plan, &image, err);
 }
 
-static int run_update_ldcache(void *context, int argc, char **argv)
+static int update_ldcache(void *target, struct graft_error *err)
 {
 	static const struct cdi_hook_job job = { .fill = fill_ldcache_update,
 						 .rebuild_ldcache = true,
 						 .failure = "failed to update ldcache" };
-	struct cdi_hook *hook = context;
-	struct graft_error err = { .status = GRAFT_OK };
+	struct cdi_hook *hook = target;
 
-	(void)argc;
-	(void)argv;
-	if (hook->ldconfig_path[0] == '\0') {
-		(void)graft_fail(&err, GRAFT_INVALID, 0, "ldconfig-path must be specified");
-		return cdi_hook_fail(hook, &err, "%s", "");
-	}
-	return cdi_hook_do(hook, &job);
+	if (hook->ldconfig_path[0] == '\0')
+		return graft_fail(err, GRAFT_INVALID, 0, "ldconfig-path must be specified");
+	return cdi_hook_do(hook, &job, err);
 }
 
 /* clang-format off */
@@ -99,12 +94,9 @@ static const struct graft_option options[] = {
 /* clang-format on */
 
 const struct graft_command cdi_hook_update_ldcache = {
+	CDI_HOOK_COMMAND,
 	.name = "update-ldcache",
-	.arguments = "",
 	.summary = "Update the dynamic loader's cache of the container",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
-	.max_arguments = -1,
-	.go_style = true,
-	.run = run_update_ldcache,
+	GRAFT_OPTIONS(options),
+	.work = update_ldcache,
 };

@@ -309,8 +309,7 @@ const struct graft_command ctk_cdi_generate = {
 	    "Container engines that support CDI then give containers the devices of the specification: docker run "
 	    "--device nvidia.com/gpu=0, podman run --device nvidia.com/gpu=all.\n\nReads procfs, sysfs and the "
 	    "driver's files. NVML, which wakes the GPUs, is only used for the names of MIG devices.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.bundled = true,
 	CTK_WORK(generate_cdi_specs, struct ctk_cdi_flags),
 };

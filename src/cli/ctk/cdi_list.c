@@ -141,7 +141,6 @@ const struct graft_command ctk_cdi_list = {
 	CTK_COMMAND,
 	.name = "list",
 	.summary = "List the devices that CDI specs define",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	CTK_WORK(list_cdi_devices, struct list_options, .directories = CTK_CDI_DIRECTORIES),
 };

@@ -508,7 +508,6 @@ const struct graft_command ctk_cdi_refresh = {
 	    "other specs they are only reported.\n\nPrints the names of the files that were written, or would be, and "
 	    "the reasons on stderr. The exit status is 0 if all specs are up to date afterwards, 1 if one could not be "
 	    "made (it is left unchanged), and 2 with --check or --exit-code if there was something to do.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	CTK_WORK(refresh_cdi_specs, struct refresh_options, .directories = CTK_CDI_DIRECTORIES),
 };

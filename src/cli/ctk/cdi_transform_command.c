@@ -60,8 +60,7 @@ const struct graft_command ctk_cdi_transform_root = {
 	.description = "Replaces a directory at the beginning of paths with another: for a driver in a container, "
 		       "whose files have different paths in the container and on the host.\n\nOnly whole components "
 		       "match: --from /root changes /root/lib, but not /rootfs.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.bundled = true,
 	CTK_WORK(transform, struct transform_options, .input = "-", .relative_to = "host"),
 };

@@ -97,8 +97,7 @@ const struct graft_command ctk_cdi_validate = {
 		       "directories override earlier ones. Prints each fault with line and column; a warning is "
 		       "something that engines accept but should not. The exit status is 1 if an engine would reject "
 		       "one of the files, or if something could not be read.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.max_arguments = -1,
 	.go_style = true,
 	.interspersed = true,

@@ -255,8 +255,7 @@ static const struct graft_command config_default = {
 	.name = "default",
 	.aliases = (const char *const[]){ "create-default", "generate-default", NULL },
 	.summary = "Print the built-in configuration",
-	.options = default_table,
-	.n_options = GRAFT_COUNT(default_table),
+	GRAFT_OPTIONS(default_table),
 	CTK_WORK(write_default, struct default_options),
 };
 
@@ -289,8 +288,7 @@ const struct graft_command ctk_config = {
 	.description =
 	    "Prints the configuration file, or the built-in configuration if there is none, with the settings of --set "
 	    "applied. Everything else stays as written, including comments and unknown keys.",
-	.options = table,
-	.n_options = GRAFT_COUNT(table),
+	GRAFT_OPTIONS(table),
 	.bundled = true,
 	.subcommands = subcommands,
 	CTK_WORK(config, struct config_options, .separator = ":"),

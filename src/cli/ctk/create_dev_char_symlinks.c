@@ -190,7 +190,6 @@ const struct graft_command ctk_system_create_dev_char_symlinks = {
 	.summary = "Create the links in /dev/char by which systemd recognises the devices",
 	.description = "Without these links, systemd takes GPUs away from running containers when it reloads its "
 		       "units. Correct links are left alone, wrong ones are replaced.",
-	.options = table,
-	.n_options = GRAFT_COUNT(table),
+	GRAFT_OPTIONS(table),
 	CTK_WORK(create_dev_char_symlinks, struct options, .dev_char_path = "/dev/char", .driver_root = "/"),
 };

@@ -61,7 +61,6 @@ const struct graft_command ctk_system_create_device_nodes = {
 	.summary = "Create the driver's control device nodes",
 	.description = "Loads the driver's kernel modules and creates its control nodes, according to the options. The "
 		       "nodes of GPUs are created by nvidia-modprobe or udev.",
-	.options = table,
-	.n_options = GRAFT_COUNT(table),
+	GRAFT_OPTIONS(table),
 	CTK_WORK(create_device_nodes, struct options),
 };

@@ -139,8 +139,7 @@ const struct graft_command ctk_program = {
 	.name = CTK_PROGRAM,
 	.arguments = "COMMAND",
 	.summary = "Set up this host for containers with NVIDIA GPUs",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.max_arguments = -1,
 	.stop_at_first_argument = true,
 	.go_style = true,
@@ -151,8 +150,7 @@ const struct graft_command ctk_program = {
 	    "can start with one dash or two and can be mixed with other arguments. The global flags can be given to "
 	    "every command. Data goes to standard output, everything else to standard error.",
 	.subcommands = commands,
-	.sections = sections,
-	.n_sections = GRAFT_COUNT(sections),
+	GRAFT_MANUAL(sections),
 };
 
 /* ---- messages ---- */

@@ -547,7 +547,6 @@ const struct graft_command ctk_doctor = {
 	    "has changed since. Only reads files; starts no program.\n\n"
 	    "Exit status: 0 = healthy; 4 = there are warnings; 5 = something is broken; 1 = the doctor itself "
 	    "failed.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	CTK_WORK(diagnose_host, struct doctor_options, .cdi_directories = CTK_CDI_DIRECTORIES),
 };

@@ -333,8 +333,7 @@ const struct graft_command ctk_lease_run = {
 	LEASE_COMMAND("-- COMMAND [ARG...]"),
 	.name = "run",
 	.summary = "Take GPUs and run a command that holds them until it ends",
-	.options = run_options,
-	.n_options = GRAFT_COUNT(run_options),
+	GRAFT_OPTIONS(run_options),
 	CTK_WORK(lease_run, struct lease_options),
 };
 
@@ -379,8 +378,7 @@ const struct graft_command ctk_lease_acquire = {
 	CTK_COMMAND,
 	.name = "acquire",
 	.summary = "Take GPUs by hand, and print the lease's id; containers use it as lease:ID",
-	.options = acquire_options,
-	.n_options = GRAFT_COUNT(acquire_options),
+	GRAFT_OPTIONS(acquire_options),
 	CTK_WORK(lease_acquire, struct lease_options, .span = TOKEN_TIME),
 };
 
@@ -599,8 +597,7 @@ const struct graft_command ctk_lease_reclaim = {
 	LEASE_COMMAND("[ID]"),
 	.name = "reclaim",
 	.summary = "End a lease by ending the processes that hold it",
-	.options = reclaim_options,
-	.n_options = GRAFT_COUNT(reclaim_options),
+	GRAFT_OPTIONS(reclaim_options),
 	CTK_WORK(lease_reclaim, struct lease_options, .grace = GRACE),
 };
 
@@ -631,8 +628,7 @@ static const struct graft_option mps_options[] = {
 };
 const struct graft_command ctk_lease_mps = {
 	LEASE_COMMAND("GPU"),
-	.options = mps_options,
-	.n_options = GRAFT_COUNT(mps_options),
+	GRAFT_OPTIONS(mps_options),
 	.name = GRAFT_LEASE_MPS_COMMAND,
 	.summary = "Run the MPS daemon of a GPU for as long as a lease shares it; started when a lease is taken",
 	CTK_WORK(lease_mps, struct lease_options),

@@ -276,8 +276,7 @@ const struct graft_command ctk_lease_list = {
 	CTK_COMMAND,
 	.name = "list",
 	.summary = "List the GPUs of this host, and who holds them",
-	.options = list_options,
-	.n_options = GRAFT_COUNT(list_options),
+	GRAFT_OPTIONS(list_options),
 	CTK_WORK(lease_list, struct lease_options),
 };
 
@@ -387,8 +386,7 @@ const struct graft_command ctk_lease_metrics = {
 	CTK_COMMAND,
 	.name = "metrics",
 	.summary = "Print how much each user holds, as text for node_exporter's textfile collector",
-	.options = metrics_options,
-	.n_options = GRAFT_COUNT(metrics_options),
+	GRAFT_OPTIONS(metrics_options),
 	CTK_WORK(lease_metrics, struct lease_options),
 };
 
@@ -442,8 +440,7 @@ const struct graft_command ctk_lease_explain = {
 	LEASE_COMMAND("CLAIM"),
 	.name = "explain",
 	.summary = "Show what a claim would get now, or why it would get nothing; takes nothing",
-	.options = explain_options,
-	.n_options = GRAFT_COUNT(explain_options),
+	GRAFT_OPTIONS(explain_options),
 	CTK_WORK(lease_explain, struct lease_options),
 };
 
@@ -548,8 +545,7 @@ const struct graft_command ctk_lease_history = {
 	CTK_COMMAND,
 	.name = "history",
 	.summary = "Print what was taken and freed, oldest first: seconds since 1970, event, lease, owner",
-	.options = history_options,
-	.n_options = GRAFT_COUNT(history_options),
+	GRAFT_OPTIONS(history_options),
 	CTK_WORK(lease_history, struct lease_options),
 };
 
@@ -668,7 +664,6 @@ const struct graft_command ctk_lease_doctor = {
 	CTK_COMMAND,
 	.name = "doctor",
 	.summary = "Check the table of leases, and list the processes that use GPUs without a lease",
-	.options = doctor_options,
-	.n_options = GRAFT_COUNT(doctor_options),
+	GRAFT_OPTIONS(doctor_options),
 	CTK_WORK(lease_doctor, struct lease_options),
 };

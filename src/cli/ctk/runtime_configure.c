@@ -554,8 +554,7 @@ const struct graft_command ctk_runtime_configure = {
 	.description = "Edits the configuration of docker, containerd, crio or podman so that the engine has a runtime "
 		       "named nvidia. Everything else in the files stays as written, and a backup of each changed file "
 		       "is kept next to it. The engine is not restarted.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	CTK_WORK(configure_runtime, struct configure, .runtime = "docker", .config = "", .drop_in = DEFAULT_DROP_IN,
 		 .executable = "", .mode = "", .source = "file", .hook_output = "", .name = "nvidia",
 		 .path = DEFAULT_RUNTIME_PATH, .hook_path = "/usr/bin/nvidia-container-runtime-hook"),

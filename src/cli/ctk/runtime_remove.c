@@ -395,7 +395,6 @@ const struct graft_command ctk_runtime_remove = {
 	    "Undoes \"configure\" for every engine of this host, as the removal of the packages does. Runtimes and "
 	    "hooks whose programs are not of these packages stay. Refuses while a running engine uses the runtime "
 	    "by default, and while containers run that were started with it. No engine is restarted.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	CTK_WORK(remove_runtime, struct removal),
 };

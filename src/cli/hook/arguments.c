@@ -55,8 +55,7 @@ static const struct graft_command lease = {
 	.description =
 	    "The hook of the CDI devices that *nvidia-ctk cdi generate --leases* describes, at createRuntime. "
 	    "The container's NVIDIA_VISIBLE_DEVICES is ignored. Leases must be on in config.toml.",
-	.options = lease_options,
-	.n_options = GRAFT_COUNT(lease_options),
+	GRAFT_OPTIONS(lease_options),
 	.go_style = true,
 };
 static const struct graft_command *const commands[] = { &prestart, &poststart, &poststop, &lease, NULL };
@@ -86,14 +85,12 @@ const struct graft_command hook_program = {
 		       "standard input. Reads the container's request from the bundle's config.json and gives it the "
 		       "GPUs. A container that asks for no GPU is left alone, silently.\n\nFlags can start with one "
 		       "dash or two. nvidia-container-toolkit is the same program.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.max_arguments = -1,
 	.stop_at_first_argument = true,
 	.go_style = true,
 	.subcommands = commands,
-	.sections = sections,
-	.n_sections = GRAFT_COUNT(sections),
+	GRAFT_MANUAL(sections),
 };
 
 int hook_arguments_read(int argc, char **argv, struct hook_arguments *ret_arguments,

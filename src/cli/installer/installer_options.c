@@ -470,10 +470,8 @@ const struct graft_command installer_command = {
 	.description =
 	    "Runs in a privileged pod on each node, as the GPU Operator starts it. Each option can also be set "
 	    "by its environment variable, even an empty one; the command line takes precedence.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.go_style = true,
 	.stop_at_first_argument = true,
-	.sections = sections,
-	.n_sections = GRAFT_COUNT(sections),
+	GRAFT_MANUAL(sections),
 };
