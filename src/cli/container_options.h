@@ -53,13 +53,14 @@ extern const char *const cli_compat_modes[], *const cli_all_word[];
 	  .offset = offsetof(struct graft_request, mig_monitor), .values = cli_all_word },                             \
 	{ .name = "imex-channel", .argument = GRAFT_OPTION_REQUIRED, .value_name = "CHANNEL",                          \
 	  .help = "IMEX channel(s), separated by commas", .parse = cli_option_imex }
-#define CLI_DRIVER_OPTIONS                                                                                             \
+/* `gsp`: the parser of --no-gsp-firmware. */
+#define CLI_DRIVER_OPTIONS(gsp)                                                                                        \
 	{ .name = "no-persistenced", .help = "Leave out the socket of nvidia-persistenced",                            \
 	  .parse = cli_option_request_flag, .offset = offsetof(struct graft_request, no_persistenced) },               \
 	{ .name = "no-fabricmanager", .help = "Leave out the socket of nvidia-fabricmanager",                          \
 	  .parse = cli_option_request_flag, .offset = offsetof(struct graft_request, no_fabricmanager) },              \
 	{ .name = "no-gsp-firmware", .help = "Leave out the GSP firmware files",                                       \
-	  .parse = cli_option_request_flag, .offset = offsetof(struct graft_request, no_gsp_firmware) }
+	  .parse = gsp, .offset = offsetof(struct graft_request, no_gsp_firmware) }
 /*
  * Options for the capabilities. `hide` is for list, which does not document them; there they
  * restrict the list.
@@ -78,7 +79,8 @@ extern const char *const cli_compat_modes[], *const cli_all_word[];
 
 /* Rows for configure and plan. */
 #define CLI_CONTAINER_OPTIONS                                                                                          \
-	CLI_SELECTION_OPTIONS, CLI_CAPABILITY_OPTIONS(false), CLI_COMPAT32_OPTION, CLI_DRIVER_OPTIONS,                 \
+	CLI_SELECTION_OPTIONS, CLI_CAPABILITY_OPTIONS(false), CLI_COMPAT32_OPTION,                                     \
+	CLI_DRIVER_OPTIONS(cli_option_request_flag),                                                                   \
 	{ .name = "require", .letter = 'r', .argument = GRAFT_OPTION_REQUIRED, .value_name = "EXPR",                   \
 	  .help = "Check a requirement, for example 'cuda>=12.4 brand=tesla,driver>=535'",                             \
 	  .parse = cli_option_require },                                                                               \

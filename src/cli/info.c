@@ -36,54 +36,29 @@ static const char *text_of(const struct graft_fact *fact)
 	return fact->value ? fact->value : "Unknown";
 }
 
-static void add_index(struct graft_buffer *out, const struct graft_gpu *gpu)
-{
-	graft_buffer_printf(out, "%u", gpu->index);
-}
-
-/* SPEC libnvidia-container 3.3: 0 if there is no node (WSL2). */
-static void add_minor(struct graft_buffer *out, const struct graft_gpu *gpu)
-{
-	graft_buffer_printf(out, "%u", gpu->node.path ? gpu->node.minor : 0);
-}
-
-static void add_model(struct graft_buffer *out, const struct graft_gpu *gpu)
-{
-	graft_buffer_string(out, text_of(&gpu->model));
-}
-
-static void add_brand(struct graft_buffer *out, const struct graft_gpu *gpu)
-{
-	graft_buffer_string(out, text_of(&gpu->brand));
-}
-
-static void add_uuid(struct graft_buffer *out, const struct graft_gpu *gpu)
-{
-	graft_buffer_string(out, text_of(&gpu->uuid));
-}
-
-static void add_bus_id(struct graft_buffer *out, const struct graft_gpu *gpu)
-{
-	graft_buffer_string(out, gpu->bus_id);
-}
-
-static void add_arch(struct graft_buffer *out, const struct graft_gpu *gpu)
-{
-	graft_buffer_string(out, text_of(&gpu->arch));
-}
-
 /*
  * The lines of a GPU in plain output, and the columns of its row in CSV. Others parse these names
  * (LXD, scripts): never change them.
  */
-static const struct {
-	const char *name;
-	void (*add)(struct graft_buffer *out, const struct graft_gpu *gpu);
-} columns[] = {
-	{ "Device Index", add_index }, { "Device Minor", add_minor }, { "Model", add_model },
-	{ "Brand", add_brand },        { "GPU UUID", add_uuid },      { "Bus Location", add_bus_id },
-	{ "Architecture", add_arch },
-};
+enum column { INDEX, MINOR, MODEL, BRAND, UUID, BUS_ID, ARCH, N_COLUMNS };
+static const char *const columns[N_COLUMNS] = { "Device Index", "Device Minor", "Model",       "Brand",
+						"GPU UUID",     "Bus Location", "Architecture" };
+
+static void add_column(struct graft_buffer *out, const struct graft_gpu *gpu, size_t column)
+{
+	/* SPEC libnvidia-container 3.3: the minor is 0 if there is no node (WSL2). */
+	const unsigned int numbers[] = { [INDEX] = gpu->index, [MINOR] = gpu->node.path ? gpu->node.minor : 0 };
+	const char *const texts[N_COLUMNS] = { [MODEL] = text_of(&gpu->model),
+					       [BRAND] = text_of(&gpu->brand),
+					       [UUID] = text_of(&gpu->uuid),
+					       [BUS_ID] = gpu->bus_id,
+					       [ARCH] = text_of(&gpu->arch) };
+
+	if (column <= MINOR)
+		graft_buffer_printf(out, "%u", numbers[column]);
+	else
+		graft_buffer_string(out, texts[column]);
+}
 
 /* "Label:", padded to 16 columns, and bright on a terminal. */
 static void add_label(struct graft_buffer *out, const char *label)
@@ -104,9 +79,9 @@ static void add_plain_info(struct graft_buffer *out, const struct graft_inventor
 		if (inventory->gpus[i].excluded)
 			continue;
 		graft_buffer_char(out, '\n');
-		for (size_t c = 0; c < GRAFT_COUNT(columns); c++) {
-			add_label(out, columns[c].name);
-			columns[c].add(out, &inventory->gpus[i]);
+		for (size_t c = 0; c < N_COLUMNS; c++) {
+			add_label(out, columns[c]);
+			add_column(out, &inventory->gpus[i], c);
 			graft_buffer_char(out, '\n');
 		}
 	}
@@ -117,16 +92,15 @@ static void add_csv(struct graft_buffer *out, const struct graft_inventory *inve
 {
 	graft_buffer_printf(out, "NVRM version,CUDA version\n%s,%s\n\n", text_of(&inventory->driver_version),
 			    text_of(&inventory->cuda_version));
-	for (size_t c = 0; c < GRAFT_COUNT(columns); c++)
-		graft_buffer_printf(out, "%s%s", c > 0 ? "," : "", columns[c].name);
+	for (size_t c = 0; c < N_COLUMNS; c++)
+		graft_buffer_printf(out, "%s%s", c > 0 ? "," : "", columns[c]);
 	graft_buffer_char(out, '\n');
 	for (size_t i = 0; i < inventory->n_gpus; i++) {
 		if (inventory->gpus[i].excluded)
 			continue;
-		for (size_t c = 0; c < GRAFT_COUNT(columns); c++) {
-			if (c > 0)
-				graft_buffer_char(out, ',');
-			columns[c].add(out, &inventory->gpus[i]);
+		for (size_t c = 0; c < N_COLUMNS; c++) {
+			graft_buffer_string(out, c > 0 ? "," : "");
+			add_column(out, &inventory->gpus[i], c);
 		}
 		graft_buffer_char(out, '\n');
 	}
@@ -201,8 +175,7 @@ const struct graft_command cli_info = {
 	.summary = "Show the driver and the GPUs of this host",
 	.description = "Prints the driver's versions and one block for each GPU. Exit status 0 means that the driver "
 		       "works: NVML is initialised, in an unprivileged process of its own.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.abbreviations = true,
 	.run = run_info,
 };

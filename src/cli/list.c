@@ -37,15 +37,7 @@ static const struct graft_option options[] = {
 	{ .name = "binaries", .letter = 'b', FLAG, AT(binaries), .help = "List the programs" },
 	{ .name = "ipcs", .letter = 'i', FLAG, AT(ipcs), .help = "List the sockets" },
 	{ .name = "firmwares", .letter = 'f', FLAG, AT(firmwares), .help = "List the firmware files" },
-	{ .name = "no-persistenced", .parse = cli_option_request_flag,
-	  .offset = offsetof(struct graft_request, no_persistenced),
-	  .help = "Leave out the socket of nvidia-persistenced" },
-	{ .name = "no-fabricmanager", .parse = cli_option_request_flag,
-	  .offset = offsetof(struct graft_request, no_fabricmanager),
-	  .help = "Leave out the socket of nvidia-fabricmanager" },
-	{ .name = "no-gsp-firmware", .parse = no_firmware,
-	  .offset = offsetof(struct graft_request, no_gsp_firmware),
-	  .help = "Leave out the GSP firmware files" },
+	CLI_DRIVER_OPTIONS(no_firmware),
 	{ .name = "json", FLAG, AT(json),
 	  .help = "Print, as JSON, the edits that would give a container the same: sources, targets, links, devices, "
 		  "environment, loader folders" },
@@ -285,8 +277,7 @@ const struct graft_command cli_list = {
 	.summary = "List the parts of the driver that containers get",
 	.description = "Prints one path per line, relative to the driver root. Without options, everything is listed. "
 		       "The capability options of configure restrict the list.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.abbreviations = true,
 	.run = run_list,
 };

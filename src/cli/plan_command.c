@@ -24,7 +24,6 @@
 #include "request/claim.h"
 #include "start/config_file.h"
 #include "start/give.h"
-#include "start/lease_claim.h"
 #include "start/open_container.h"
 #include "start/pipeline.h"
 
@@ -42,39 +41,25 @@ struct plan_options {
 	bool json, all;
 };
 
-static int set_show(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
-{
-	struct plan_options *o = target;
-
-	(void)option;
-	for (size_t i = 0; shown_names[i]; i++) {
-		if (strcmp(value, shown_names[i]) == 0) {
-			o->show = (enum shown)i;
-			return 0;
-		}
-	}
-	return graft_fail(err, GRAFT_INVALID, 0, "input error: unsupported value of --show: %s", value);
-}
-
 static const char *const style_names[] = { "namespace", "oci", NULL };
 
-static int set_style(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
+/* Sets an enum: to the place of the word in the option's list. */
+static int set_word(void *target, const struct graft_option *option, const char *value, struct graft_error *err)
 {
-	(void)option;
-	for (size_t i = 0; style_names[i]; i++) {
-		if (strcmp(value, style_names[i]) == 0) {
-			((struct plan_options *)target)->style = (enum graft_style)i;
+	for (unsigned int i = 0; option->values[i]; i++) {
+		if (strcmp(value, option->values[i]) == 0) {
+			*(unsigned int *)(void *)((char *)target + option->offset) = i;
 			return 0;
 		}
 	}
-	return graft_fail(err, GRAFT_INVALID, 0, "input error: unsupported value of --style: %s", value);
+	return graft_fail(err, GRAFT_INVALID, 0, "input error: unsupported value of --%s: %s", option->name, value);
 }
 
 /* clang-format off */
 #define AT(member) .offset = offsetof(struct plan_options, member)
 static const struct graft_option options[] = {
 	CLI_CONTAINER_OPTIONS,
-	{ .name = "style", .argument = GRAFT_OPTION_REQUIRED, .parse = set_style, .value_name = "STYLE",
+	{ .name = "style", .argument = GRAFT_OPTION_REQUIRED, .parse = set_word, AT(style), .value_name = "STYLE",
 	  .values = style_names,
 	  .help = "Plan for an existing container (namespace), or for a container's configuration (oci)" },
 	{ .name = "json", FLAG, AT(json), .help = "Print JSON instead of text" },
@@ -89,7 +74,7 @@ static const struct graft_option options[] = {
 	  .help = "Take what a claim depends on from FILE (output of '--show=leases') instead of looking at this host" },
 	{ .name = "bundle", TEXT, AT(bundle), .value_name = "DIRECTORY",
 	  .help = "With --style=oci, as root: also say which files would be mounted late in the container of this bundle" },
-	{ .name = "show", .argument = GRAFT_OPTION_REQUIRED, .parse = set_show, .value_name = "WHAT",
+	{ .name = "show", .argument = GRAFT_OPTION_REQUIRED, .parse = set_word, AT(show), .value_name = "WHAT",
 	  .values = shown_names,
 	  .help = "Print what goes into the plan instead: inventory, request, image or leases, as JSON" },
 };
@@ -459,8 +444,7 @@ const struct graft_command cli_plan = {
 	    "--image an ordinary glibc image is assumed. A claim such as --device=any:2 is replaced by what it would "
 	    "get now; nothing is taken. Needs no privileges.\n\n"
 	    "The exit status distinguishes kinds of failure.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.max_arguments = 1,
 	.abbreviations = true,
 	.run = run_plan,
