@@ -22,6 +22,7 @@
 #include "host/discover.h"
 #include "plan/plan.h"
 #include "request/request.h"
+#include "start/lease_claim.h"
 
 #define CLI_PROGRAM "nvidia-container-cli"
 
@@ -44,15 +45,12 @@ struct cli {
 	/* Print error and hint on one line, for callers that show only one (container engines). */
 	bool one_line;
 	/*
-	 * Called by configure once everything is decided, before the container is changed, with the
-	 * ID of its process; may be NULL.
+	 * Called by configure once everything is decided, before the container is changed; may be
+	 * NULL.
 	 */
-	void (*planned)(struct cli *cli, const struct graft_plan *plan, pid_t pid);
-	const char *lease_wait;            /* NVIDIA_LEASE_WAIT of the container; NULL = unset */
-	const char *lease_owner;           /* the owner for whom its lease counts; NULL = not given */
-	const char *lease_what;            /* what the container runs; NULL = unknown */
-	bool lease_has_user, own_shm;      /* of the container: its user is known; it was given a /dev/shm */
-	uint32_t lease_user;               /* the user, on the host, as whom its process runs */
+	void (*planned)(struct cli *cli, const struct graft_plan *plan);
+	struct graft_lease_for lease;      /* what is known of the container that configure is called for */
+	bool own_shm;                      /* it was given a /dev/shm */
 	const struct graft_config *config; /* the caller has read it; NULL: read it if there is a claim */
 	struct graft_log_file log_file;    /* valid while a debug log is open */
 	int log_fd;
@@ -123,8 +121,6 @@ void cli_host_options(const struct cli *cli, const struct graft_request *request
  * leases, and replaces the claim by the devices of the lease. Otherwise config.toml is not even
  * searched for, since the options contain everything, and the lease's id is NULL.
  */
-struct graft_lease;
-struct graft_lease_for;
 int cli_claim(const struct cli *cli, const struct graft_lease_for *whom, struct graft_request *request,
 	      struct graft_lease *ret_lease, struct graft_error *err);
 
@@ -135,12 +131,5 @@ int cli_claim(const struct cli *cli, const struct graft_lease_for *whom, struct 
  */
 int cli_parse_user(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct graft_error *err);
 int cli_parse_pid(const char *text, pid_t *ret_pid, struct graft_error *err);
-
-/*
- * Adds the plan's devices to those that systemd allows to the scope of process `pid`. Call it
- * before the container is changed and before the rules are added to its cgroup, since systemd would
- * remove them there again. Failures are only logged.
- */
-void cli_tell_systemd(struct cli *cli, const struct graft_plan *plan, pid_t pid);
 
 #endif

@@ -57,13 +57,6 @@ void cli_phase(struct cli *cli, const char *name)
 
 /* ---- arguments ---- */
 
-static int print_text(struct graft_buffer *out)
-{
-	struct cli silent = { .log_fd = -1 };
-
-	return cli_print(&silent, out);
-}
-
 int cli_parse(const struct cli *cli, const struct graft_command *command, int argc, char **argv, void *options,
 	      int *ret_first, int *ret_status)
 {
@@ -91,7 +84,7 @@ int cli_parse(const struct cli *cli, const struct graft_command *command, int ar
 			graft_options_usage(command, program, &out);
 		else
 			graft_version_text(&out);
-		*ret_status = print_text(&out);
+		*ret_status = cli_print(cli, &out);
 	}
 	return -1;
 }

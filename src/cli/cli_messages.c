@@ -4,11 +4,11 @@
  * a simulated driver.
  */
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "apply/temporary.h"
 #include "base/cleanup.h"
 #include "base/strings.h"
 #include "cli/cli.h"
@@ -98,26 +98,13 @@ int cli_fail(const struct cli *cli, const struct graft_error *err)
 int cli_print(const struct cli *cli, struct graft_buffer *out)
 {
 	struct graft_error err = { .status = GRAFT_OK };
-	const char *text = graft_buffer_text(out);
-	size_t done = 0;
+	bool failed = graft_buffer_failed(out);
+	int rc = failed ? 0 : graft_write_all(STDOUT_FILENO, graft_buffer_text(out), out->length);
 
-	if (graft_buffer_failed(out)) {
-		graft_buffer_done(out);
-		(void)graft_fail_memory(&err);
-		return cli_fail_in(cli, GRAFT_STEP_OUTPUT, &err);
-	}
-	while (done < out->length) {
-		ssize_t n = write(STDOUT_FILENO, text + done, out->length - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			(void)graft_fail_errno(&err, errno, "write failed: standard output");
-			graft_buffer_done(out);
-			return cli_fail_in(cli, GRAFT_STEP_OUTPUT, &err);
-		}
-		done += (size_t)n;
-	}
 	graft_buffer_done(out);
-	return 0;
+	if (failed)
+		(void)graft_fail_memory(&err);
+	else if (rc < 0)
+		(void)graft_fail_errno(&err, -rc, "write failed: standard output");
+	return err.status == GRAFT_OK ? 0 : cli_fail_in(cli, GRAFT_STEP_OUTPUT, &err);
 }

@@ -4,16 +4,17 @@
  * read and decided; what follows the line "privileged work" applies a finished plan, entirely or
  * not at all.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "apply/cgroup/cgroup.h"
+#include "apply/cgroup/systemd_scope.h"
 #include "apply/namespace/target.h"
 #include "apply/namespace/to_namespace.h"
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/container_options.h"
-#include "start/lease_claim.h"
 #include "start/open_container.h"
 #include "start/pipeline.h"
 
@@ -121,15 +122,42 @@ static bool is_rootless(const struct cli_container_options *container)
 
 static int take_claim(struct configuration *c, struct graft_error *err)
 {
-	const struct graft_lease_for whom = { .pid = c->options.pid,
-					      .wait = c->cli->lease_wait,
-					      .owner = c->cli->lease_owner,
-					      .what = c->cli->lease_what,
-					      .has_user = c->cli->lease_has_user,
-					      .user = c->cli->lease_user };
+	struct graft_lease_for whom = c->cli->lease;
 	struct graft_lease lease;
 
+	whom.pid = c->options.pid;
 	return cli_claim(c->cli, &whom, c->options.request, &lease, err);
+}
+
+/*
+ * Adds the plan's devices to those that systemd allows to the scope of process `pid`: before the
+ * rules are added to its cgroup, since systemd would remove them there again. Failures are only
+ * logged.
+ */
+static void allow_in_systemd(struct cli *cli, const struct graft_plan *plan, pid_t pid)
+{
+	auto_free struct graft_scope_device *devices = calloc(plan->n_edits + 1, sizeof(*devices));
+	struct graft_error err = { .status = GRAFT_OK };
+	char text[sizeof(err.msg) + sizeof(err.ctx) + 128];
+	size_t n = 0;
+
+	for (size_t i = 0; devices && i < plan->n_edits; i++) {
+		const struct graft_edit *edit = &plan->edits[i];
+
+		if (edit->kind == GRAFT_EDIT_CGROUP)
+			devices[n++] = (struct graft_scope_device){ .major = edit->major,
+								    .minor = edit->minor,
+								    .access = edit->access ? edit->access : "rw" };
+	}
+	/*
+	 * The system's systemd accepts no requests from an ordinary user, and a user's own one
+	 * restricts no devices.
+	 */
+	if (n == 0 || graft_caps_is_unprivileged())
+		return;
+	if (graft_systemd_scope_allow(pid, devices, n, cli->log, &err) < 0)
+		graft_warn(cli->log, "the container may lose its devices at the next 'systemctl daemon-reload': %s",
+			   graft_error_text(&err, text, sizeof(text)));
 }
 
 static int configure_container(struct configuration *c)
@@ -152,9 +180,9 @@ static int configure_container(struct configuration *c)
 		return cli_fail(c->cli, &err);
 	/* ---- privileged work starts here: input is parsed, all decisions are in the plan ---- */
 	if (c->cli->planned)
-		c->cli->planned(c->cli, c->plan, c->target.pid);
+		c->cli->planned(c->cli, c->plan);
 	if (c->cgroup.version != 0)
-		cli_tell_systemd(c->cli, c->plan, c->target.supervised ? c->target.pid : getpid());
+		allow_in_systemd(c->cli, c->plan, c->target.supervised ? c->target.pid : getpid());
 	namespace_options.log = c->cli->log;
 	if (graft_apply_to_namespace(c->plan, &c->target, &namespace_options, &err) < 0)
 		return cli_fail(c->cli, &err);
@@ -203,8 +231,7 @@ const struct graft_command cli_configure = {
 		       "mount namespace of process PID or in the caller's own, allows the devices in its cgroup, and "
 		       "updates its loader cache. After a failure, everything done so far is undone.\n\nRuns no "
 		       "program, and executes nothing from the image.",
-	.options = options,
-	.n_options = GRAFT_COUNT(options),
+	GRAFT_OPTIONS(options),
 	.min_arguments = 1,
 	.max_arguments = 1,
 	.abbreviations = true,

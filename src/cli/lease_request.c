@@ -4,7 +4,6 @@
 #include "lease/lease_mps.h"
 #include "request/claim.h"
 #include "start/config_file.h"
-#include "start/lease_claim.h"
 
 int cli_claim(const struct cli *cli, const struct graft_lease_for *whom, struct graft_request *request,
 	      struct graft_lease *ret_lease, struct graft_error *err)

@@ -19,7 +19,6 @@
 #include "host/platform.h"
 #include "request/claim.h"
 #include "start/config_file.h"
-#include "start/lease_claim.h"
 #include "start/share_mps.h"
 #include "start/version.h"
 
@@ -188,7 +187,6 @@ static int make_command(struct hook *h, char ***ret_argv, int *ret_argc, struct 
 		.container = &h->container,
 		.capabilities = h->capabilities,
 		.program = h->config.cli.path[0] != '\0' ? h->config.cli.path : CLI_PROGRAM,
-		.ldconfig = h->config.cli.ldconfig,
 		.rootfs = graft_path_clean(h->bundle, h->spec.root_path, h->arena),
 		.pid = h->state.pid,
 		.debug = h->arguments->debug,
@@ -224,11 +222,11 @@ static int configure_in_process(struct hook *h, int argc, char **argv)
 		return fail_hook(h, &err);
 	h->cli.one_line = true;
 	h->cli.config = &h->config;
-	h->cli.lease_wait = h->container.lease_wait;
-	h->cli.lease_owner = h->container.lease_owner;
-	h->cli.lease_what = h->container.lease_what;
-	h->cli.lease_has_user = h->spec.has_process;
-	h->cli.lease_user = graft_start_host_uid(&h->spec);
+	h->cli.lease = (struct graft_lease_for){ .wait = h->container.lease_wait,
+						 .owner = h->container.lease_owner,
+						 .what = h->container.lease_what,
+						 .has_user = h->spec.has_process,
+						 .user = graft_start_host_uid(&h->spec) };
 	h->cli.own_shm = !graft_start_has_default_shm(&h->spec);
 	h->cli.planned = hook_announce_devices;
 	return cli_main(&h->cli, argc, argv);

@@ -18,7 +18,7 @@
 int hook_main(struct hook_environment *environment, int argc, char **argv);
 
 /* A cli.planned callback: runs before the container is changed. Failures are only logged. */
-void hook_announce_devices(struct cli *cli, const struct graft_plan *plan, pid_t pid);
+void hook_announce_devices(struct cli *cli, const struct graft_plan *plan);
 
 #define HOOK_PROGRAM "nvidia-container-runtime-hook"
 

@@ -35,12 +35,11 @@ static void make_device_links(struct cli *cli, const struct graft_dev_char *node
 		graft_warn(cli->log, "no links in /dev/char: %s", graft_error_text(&err, text, sizeof(text)));
 }
 
-void hook_announce_devices(struct cli *cli, const struct graft_plan *plan, pid_t pid)
+void hook_announce_devices(struct cli *cli, const struct graft_plan *plan)
 {
 	auto_free struct graft_dev_char *nodes = calloc(plan->n_edits + 1, sizeof(*nodes));
 	size_t n = 0;
 
-	(void)pid;
 	for (size_t i = 0; nodes && i < plan->n_edits; i++) {
 		const struct graft_edit *edit = &plan->edits[i];
 		const char *path = edit->kind == GRAFT_EDIT_CGROUP ? node_of(plan, edit) : NULL;
