@@ -54,18 +54,6 @@ static void add_map(const struct numa *numa, unsigned int node, struct graft_buf
 	graft_buffer_char(out, '\n');
 }
 
-static int write_staged(const char *path, struct graft_buffer *take_text, struct graft_error *err)
-{
-	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-	ssize_t n = fd >= 0 ? write(fd, graft_buffer_text(take_text), take_text->length) : -1;
-	bool failed = graft_buffer_failed(take_text);
-
-	graft_buffer_done(take_text);
-	if (failed)
-		return graft_fail_memory(err);
-	return n < 0 ? graft_fail_errno(err, errno, "file write failed: %s", path) : 0;
-}
-
 static int stage_node(const struct numa *numa, unsigned int node, struct graft_error *err)
 {
 	struct graft_buffer list = { .max = 0 }, map = { .max = 0 }, distance = { .max = 0 };
@@ -76,17 +64,17 @@ static int stage_node(const struct numa *numa, unsigned int node, struct graft_e
 		return graft_fail_errno(err, errno, "mkdir failed: %s", directory);
 	add_list(numa, node, &list);
 	(void)snprintf(path, sizeof(path), "%s/cpulist", directory);
-	if (write_staged(path, &list, err) < 0)
+	if (sim_write_file(path, 0444, &list, err) < 0)
 		return -1;
 	add_map(numa, node, &map);
 	(void)snprintf(path, sizeof(path), "%s/cpumap", directory);
-	if (write_staged(path, &map, err) < 0)
+	if (sim_write_file(path, 0444, &map, err) < 0)
 		return -1;
 	for (unsigned int i = 0; i < numa->n_nodes; i++)
 		graft_buffer_printf(&distance, "%s%u", i > 0 ? " " : "", i == node ? 10 : 21);
 	graft_buffer_char(&distance, '\n');
 	(void)snprintf(path, sizeof(path), "%s/distance", directory);
-	return write_staged(path, &distance, err);
+	return sim_write_file(path, 0444, &distance, err);
 }
 
 /* The lists of all nodes, of those with processors and of those with memory. */
@@ -100,7 +88,7 @@ static int stage_lists(const struct numa *numa, struct graft_error *err)
 
 		graft_buffer_printf(&text, "0-%u\n", numa->n_nodes - 1);
 		(void)snprintf(path, sizeof(path), SIM_STAGE_ROOT NODES "/%s", names[i]);
-		if (write_staged(path, &text, err) < 0)
+		if (sim_write_file(path, 0444, &text, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -115,7 +103,7 @@ static int stage_gpu(const struct sim_gpu *gpu, const struct numa *numa, struct 
 	(void)snprintf(path, sizeof(path), SIM_STAGE_ROOT "/sys/bus/pci/devices/%04x:%02x:%02x.0/local_cpulist",
 		       gpu->domain, gpu->bus, gpu->device);
 	add_list(numa, gpu->numa_node, &list);
-	return write_staged(path, &list, err);
+	return sim_write_file(path, 0444, &list, err);
 }
 
 int sim_stage_numa(const struct sim_topology *topology, struct graft_error *err)
@@ -135,8 +123,8 @@ int sim_stage_numa(const struct sim_topology *topology, struct graft_error *err)
 		return 0;
 	for (size_t i = 0; i < GRAFT_COUNT(parents); i++) {
 		(void)snprintf(path, sizeof(path), SIM_STAGE_ROOT "%s", parents[i]);
-		if (mkdir(path, 0755) < 0 && errno != EEXIST)
-			return graft_fail_errno(err, errno, "mkdir failed: %s", path);
+		if (sim_make_directory(path, err) < 0)
+			return -1;
 	}
 	for (unsigned int node = 0; node < numa.n_nodes; node++) {
 		if (stage_node(&numa, node, err) < 0)

@@ -49,14 +49,25 @@ static int read_host(const char *path, struct graft_arena *arena, const char **r
 	return rc < 0 ? graft_fail_errno(err, -rc, "file read error: %s", path) : 0;
 }
 
-static int write_file(const char *path, const char *bytes, size_t length, struct graft_error *err)
+int sim_write_file(const char *path, mode_t mode, struct graft_buffer *take_text, struct graft_error *err)
 {
-	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-	ssize_t n = fd >= 0 ? write(fd, bytes, length) : -1;
+	__attribute__((cleanup(graft_buffer_done))) struct graft_buffer text = *take_text;
+	auto_close int fd = -1;
+	ssize_t n;
 
-	if (n < 0 || (size_t)n != length)
+	*take_text = (struct graft_buffer){ .max = 0 };
+	if (graft_buffer_failed(&text))
+		return graft_fail_memory(err);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+	n = fd >= 0 ? write(fd, graft_buffer_text(&text), text.length) : -1;
+	if (n < 0 || (size_t)n != text.length)
 		return graft_fail_errno(err, n < 0 ? errno : EIO, "file write failed: %s", path);
 	return 0;
+}
+
+int sim_make_directory(const char *path, struct graft_error *err)
+{
+	return mkdir(path, 0755) < 0 && errno != EEXIST ? graft_fail_errno(err, errno, "mkdir failed: %s", path) : 0;
 }
 
 /* --- before anything is touched --- */
@@ -124,16 +135,12 @@ static int make_stage(const struct sim_topology *topology, struct sim_traces *tr
 
 /* --- /proc --- */
 
-static int bind_text(const char *name, const struct graft_buffer *text, const char *target, struct graft_error *err)
+static int bind_text(const char *name, struct graft_buffer *take_text, const char *target, struct graft_error *err)
 {
 	char path[128];
 
 	(void)snprintf(path, sizeof(path), SIM_STAGE "/%s", name);
-	if (graft_buffer_failed(text))
-		return graft_fail_memory(err);
-	if (write_file(path, graft_buffer_text(text), text->length, err) < 0)
-		return -1;
-	return sim_bind(path, target, err);
+	return sim_write_file(path, 0644, take_text, err) < 0 ? -1 : sim_bind(path, target, err);
 }
 
 /* The driver's lines come first, after the heading; those of a real driver are left out. */
@@ -142,7 +149,6 @@ static int replace_devices(const struct sim_topology *topology, const char *devi
 	static const char heading[] = "Character devices:\n";
 	struct graft_buffer text = { .max = 0 };
 	const char *rest = strstr(devices, heading);
-	int rc;
 
 	graft_buffer_string(&text, heading);
 	sim_proc_devices(topology, &text);
@@ -156,9 +162,7 @@ static int replace_devices(const struct sim_topology *topology, const char *devi
 			graft_buffer_add(&text, rest, length);
 		rest += length;
 	}
-	rc = bind_text("devices", &text, "/proc/devices", err);
-	graft_buffer_done(&text);
-	return rc;
+	return bind_text("devices", &text, "/proc/devices", err);
 }
 
 static int replace_modules(const struct sim_topology *topology, struct graft_error *err)
@@ -166,28 +170,23 @@ static int replace_modules(const struct sim_topology *topology, struct graft_err
 	struct graft_buffer text = { .max = 0 };
 	const char *simulated, *real;
 	size_t n_simulated, n_real;
-	int rc;
 
-	if (!topology->module)
+	/* Kernels without modules have no such file, and it cannot be created. */
+	if (!topology->module || access("/proc/modules", F_OK) < 0)
 		return 0;
 	if (read_host(SIM_STAGE_ROOT "/proc/modules", topology->arena, &simulated, &n_simulated, err) < 0 ||
 	    read_host("/proc/modules", topology->arena, &real, &n_real, err) < 0)
 		return -1;
 	graft_buffer_add(&text, simulated, n_simulated);
 	graft_buffer_add(&text, real, n_real);
-	/* Kernels without modules have no such file, and it cannot be created. */
-	rc = access("/proc/modules", F_OK) == 0 ? bind_text("modules", &text, "/proc/modules", err) : 0;
-	graft_buffer_done(&text);
-	return rc;
+	return bind_text("modules", &text, "/proc/modules", err);
 }
 
 static int replace_proc(const struct sim_topology *topology, const char *devices, struct graft_error *err)
 {
-	if (mkdir(SIM_STAGE_ROOT "/proc/driver", 0755) < 0 && errno != EEXIST)
-		return graft_fail_errno(err, errno, "mkdir failed: " SIM_STAGE_ROOT "/proc/driver");
-	if (sim_bind(SIM_STAGE_ROOT "/proc/driver", "/proc/driver", err) < 0)
-		return -1;
-	if (replace_devices(topology, devices, err) < 0)
+	if (sim_make_directory(SIM_STAGE_ROOT "/proc/driver", err) < 0 ||
+	    sim_bind(SIM_STAGE_ROOT "/proc/driver", "/proc/driver", err) < 0 ||
+	    replace_devices(topology, devices, err) < 0)
 		return -1;
 	return replace_modules(topology, err);
 }
@@ -217,17 +216,12 @@ static int add_loader_directories(const struct sim_topology *topology, struct gr
 {
 	struct graft_buffer text = { .max = 0 };
 	struct sim_places places;
-	int rc;
 
 	sim_places(topology, &places);
-	if (mkdir(SIM_STAGE_ROOT "/etc/ld.so.conf.d", 0755) < 0 && errno != EEXIST)
-		return graft_fail_errno(err, errno, "mkdir failed: " SIM_STAGE_ROOT "/etc/ld.so.conf.d");
+	if (sim_make_directory(SIM_STAGE_ROOT "/etc/ld.so.conf.d", err) < 0)
+		return -1;
 	graft_buffer_printf(&text, "# simulated by Graft\n%s\n%s\n", places.libraries, places.libraries_32);
-	rc = graft_buffer_failed(&text) ? graft_fail_memory(err)
-					: write_file(SIM_STAGE_ROOT "/etc/ld.so.conf.d/00-graft-sim.conf",
-						     graft_buffer_text(&text), text.length, err);
-	graft_buffer_done(&text);
-	return rc;
+	return sim_write_file(SIM_STAGE_ROOT "/etc/ld.so.conf.d/00-graft-sim.conf", 0644, &text, err);
 }
 
 /* The driver's libraries come before the machine's. */
@@ -237,7 +231,6 @@ static int stage_cache(const struct sim_topology *topology, struct graft_error *
 	const char *driver, *host;
 	size_t n_driver, n_host;
 	struct graft_buffer merged = { .max = 0 };
-	int rc;
 
 	if (read_host(path, topology->arena, &driver, &n_driver, err) < 0 ||
 	    read_host("/etc/ld.so.cache", topology->arena, &host, &n_host, err) < 0)
@@ -246,14 +239,10 @@ static int stage_cache(const struct sim_topology *topology, struct graft_error *
 	(void)unlink(SIM_STAGE_ROOT "/etc/ld.so.conf");
 	if (n_driver == 0 || n_host == 0)
 		return 0;
+	/* This writes all or nothing. */
 	if (sim_cache_merge(driver, n_driver, host, n_host, topology->arena, &merged) < 0)
-		rc = graft_fail(err, GRAFT_FORMAT, 0, "unsupported file format: /etc/ld.so.cache");
-	else if (graft_buffer_failed(&merged))
-		rc = graft_fail_memory(err);
-	else
-		rc = write_file(path, graft_buffer_text(&merged), merged.length, err);
-	graft_buffer_done(&merged);
-	return rc < 0 ? -1 : add_loader_directories(topology, err);
+		return graft_fail(err, GRAFT_FORMAT, 0, "unsupported file format: /etc/ld.so.cache");
+	return sim_write_file(path, 0644, &merged, err) < 0 ? -1 : add_loader_directories(topology, err);
 }
 
 /*
@@ -263,20 +252,17 @@ static int stage_cache(const struct sim_topology *topology, struct graft_error *
 static int stage_service_policy(struct graft_error *err)
 {
 	static const char path[] = SIM_STAGE_ROOT "/usr/sbin/policy-rc.d";
-	static const char text[] =
-	    "#!/bin/sh\n# simulated by Graft: services of the machine are left alone\nexit 101\n";
+	struct graft_buffer text = { .max = 0 };
 
 	if (access("/usr/sbin/invoke-rc.d", F_OK) < 0 || access("/usr/sbin/policy-rc.d", F_OK) == 0)
 		return 0;
-	if ((mkdir(SIM_STAGE_ROOT "/usr", 0755) < 0 && errno != EEXIST) ||
-	    (mkdir(SIM_STAGE_ROOT "/usr/sbin", 0755) < 0 && errno != EEXIST))
-		return graft_fail_errno(err, errno, "mkdir failed: " SIM_STAGE_ROOT "/usr/sbin");
-	if (write_file(path, text, strlen(text), err) < 0)
+	if (sim_make_directory(SIM_STAGE_ROOT "/usr", err) < 0 ||
+	    sim_make_directory(SIM_STAGE_ROOT "/usr/sbin", err) < 0)
 		return -1;
-	return chmod(path, 0755) < 0 ? graft_fail_errno(err, errno, "chmod failed: %s", path) : 0;
+	graft_buffer_string(&text,
+			    "#!/bin/sh\n# simulated by Graft: services of the machine are left alone\nexit 101\n");
+	return sim_write_file(path, 0755, &text, err);
 }
-
-/* --- /run and /tmp --- */
 
 /* --- the kernel log --- */
 
@@ -305,16 +291,10 @@ static int make_kernel_log(const struct sim_topology *topology, struct graft_err
 	return own && setenv("SIMULATED_KMSG", path, 1) < 0 ? graft_fail_memory(err) : 0;
 }
 
-enum entry_step { MAKE_MOUNT_POINT, MOUNT };
+/* --- /run and /tmp --- */
 
-static int do_entry(enum entry_step step, const char *from, const char *to, struct sim_traces *traces,
-		    struct graft_error *err)
-{
-	return step == MOUNT ? sim_bind(from, to, err) : sim_traces_directory(traces, to, err);
-}
-
-/* Each directory is mounted as a whole. */
-static int for_entries(enum entry_step step, const char *directory, struct sim_traces *traces, struct graft_error *err)
+/* Mounts each directory of the stage as a whole or, given `traces`, makes the mount points. */
+static int for_entries(const char *directory, struct sim_traces *traces, struct graft_error *err)
 {
 	char from[512], to[512];
 	auto_dir DIR *dir = NULL;
@@ -332,7 +312,7 @@ static int for_entries(enum entry_step step, const char *directory, struct sim_t
 		 */
 		if (strcmp(entry->d_name, "udev") == 0 && access(to, F_OK) < 0)
 			continue;
-		if (do_entry(step, from, to, traces, err) < 0)
+		if ((traces ? sim_traces_directory(traces, to, err) : sim_bind(from, to, err)) < 0)
 			return -1;
 	}
 	return 0;
@@ -340,11 +320,9 @@ static int for_entries(enum entry_step step, const char *directory, struct sim_t
 
 static int make_all_traces(const struct sim_topology *topology, struct sim_traces *traces, struct graft_error *err)
 {
-	if (make_stage(topology, traces, err) < 0)
+	if (make_stage(topology, traces, err) < 0 || for_entries("/run", traces, err) < 0)
 		return -1;
-	if (for_entries(MAKE_MOUNT_POINT, "/run", traces, err) < 0)
-		return -1;
-	return for_entries(MAKE_MOUNT_POINT, "/tmp", traces, err);
+	return for_entries("/tmp", traces, err);
 }
 
 static int replace_all(struct sim_topology *topology, const char *devices, bool overlays, struct graft_error *err)
@@ -356,9 +334,7 @@ static int replace_all(struct sim_topology *topology, const char *devices, bool 
 	if (sim_cover_system(overlays, err) < 0)
 		return -1;
 	sim_merge_if_possible("/sys", overlays);
-	if (for_entries(MOUNT, "/run", NULL, err) < 0 || for_entries(MOUNT, "/tmp", NULL, err) < 0)
-		return -1;
-	return 0;
+	return for_entries("/run", NULL, err) < 0 ? -1 : for_entries("/tmp", NULL, err);
 }
 
 int sim_enter(struct sim_topology *topology, bool force, bool overlays, struct graft_error *err)

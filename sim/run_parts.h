@@ -4,7 +4,9 @@
 #define GRAFT_SIM_RUN_PARTS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "topology.h"
 
@@ -39,6 +41,13 @@ int sim_replace_dev(struct graft_error *err);
  * Returns 0, or -1 with the error set.
  */
 int sim_stage_numa(const struct sim_topology *topology, struct graft_error *err);
+
+/*
+ * Writes a file, and releases the text. Makes a directory unless it exists. Return 0, or -1 with the
+ * error set.
+ */
+int sim_write_file(const char *path, mode_t mode, struct graft_buffer *take_text, struct graft_error *err);
+int sim_make_directory(const char *path, struct graft_error *err);
 
 /* Bind-mounts recursively. Returns 0, or -1 with the error set. */
 int sim_bind(const char *from, const char *to, struct graft_error *err);
