@@ -340,6 +340,8 @@ static int replace_all(struct sim_topology *topology, const char *devices, bool 
 int sim_enter(struct sim_topology *topology, bool force, bool overlays, struct graft_error *err)
 {
 	char path[4096];
+	/* Every user sees what is made for the host; COMMAND gets its own mask. */
+	mode_t mask = umask(022);
 	/* The path leads elsewhere if its directory, or one above it, is covered by a mount. */
 	const char *directory = getcwd(path, sizeof(path));
 	struct sim_traces traces;
@@ -368,5 +370,6 @@ int sim_enter(struct sim_topology *topology, bool force, bool overlays, struct g
 		return -1;
 	if (directory && directory[0] == '/' && chdir(directory) < 0 && chdir("/") < 0)
 		return graft_fail_errno(err, errno, "chdir failed: /");
+	(void)umask(mask);
 	return 0;
 }

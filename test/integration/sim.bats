@@ -928,6 +928,18 @@ status 74" ] || { echo "$output $stderr"; return 1; }
   rmdir /run/graft-sim-test
 }
 
+@test "every user sees the host, whatever mask its maker has; the command has that mask" {
+  local way
+  for way in '' --bind-libs; do
+    # shellcheck disable=SC2016
+    run -0 --separate-stderr sh -c 'umask 077; "$@"' - "$sim" run $way -t geforce-laptop -- sh -c '
+      umask
+      stat -c "%a %n" /proc/devices /etc/ld.so.cache /dev/dri
+      setpriv --reuid=65534 --regid=65534 --clear-groups sh -c "ldconfig -p | grep -c libcuda.so.1; nvidia-smi -L | grep -c RTX"'
+    [ "$output" = $'0077\n644 /proc/devices\n644 /etc/ld.so.cache\n755 /dev/dri\n2\n1' ] || { echo "$output $stderr"; return 1; }
+  done
+}
+
 @test "nodes of the machine that may not be made again are shown as they are" {
   local group=/sys/fs/cgroup/devices/graft-sim-test-$$
   [ -d /sys/fs/cgroup/devices ] || skip "no cgroup v1 device controller"
