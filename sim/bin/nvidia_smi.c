@@ -13,7 +13,7 @@
 
 #include "../lib/nvml_api.h"
 
-#define MAX_GPUS 64u
+#define MAX_GPUS 32u /* that the simulated library knows */
 
 #define FUNCTION_LIST(X)                                                                            \
 	X(nvmlInit_v2, (void))                                                                      \
@@ -61,6 +61,7 @@ static struct {
 struct gpu {
 	bool lost;
 	unsigned int index, minor, brand, temperature, power_mw, limit_mw, mig_mode, mig_pending, ecc;
+	unsigned int compute_mode; /* in compute_modes */
 	bool has_mig, has_ecc;
 	nvmlDevice_t handle;
 	char name[96], uuid[96], serial[32], vbios[32];
@@ -68,6 +69,17 @@ struct gpu {
 	nvmlMemory_t memory;
 	int cc_major, cc_minor;
 };
+
+/* By NVML's numbers: as an argument of -c, as a field, in the table. */
+static const struct {
+	const char *argument, *field, *cell;
+} compute_modes[] = {
+	{ "DEFAULT", "Default", "Default" },
+	{ NULL, "Exclusive_Thread", "E. Thread" },
+	{ "PROHIBITED", "Prohibited", "Prohibited" },
+	{ "EXCLUSIVE_PROCESS", "Exclusive_Process", "E. Process" },
+};
+#define N_COMPUTE_MODES (sizeof(compute_modes) / sizeof(compute_modes[0]))
 
 static struct {
 	char driver[80];
@@ -137,6 +149,9 @@ static void read_gpu(unsigned int index)
 	(void)nvml.nvmlDeviceGetTemperature(gpu->handle, 0, &gpu->temperature);
 	(void)nvml.nvmlDeviceGetPowerUsage(gpu->handle, &gpu->power_mw);
 	(void)nvml.nvmlDeviceGetPowerManagementLimit(gpu->handle, &gpu->limit_mw);
+	(void)nvml.nvmlDeviceGetComputeMode(gpu->handle, &gpu->compute_mode);
+	if (gpu->compute_mode >= N_COMPUTE_MODES)
+		gpu->compute_mode = 0;
 	gpu->has_mig = nvml.nvmlDeviceGetMigMode(gpu->handle, &gpu->mig_mode, &gpu->mig_pending) == NVML_SUCCESS;
 	gpu->has_ecc = nvml.nvmlDeviceGetEccMode(gpu->handle, &gpu->ecc, &pending) == NVML_SUCCESS;
 }
@@ -179,7 +194,9 @@ static int start_nvml(void)
 	(void)nvml.nvmlSystemGetCudaDriverVersion(&host.cuda);
 	host.library = library;
 	(void)nvml.nvmlDeviceGetCount_v2(&host.n_gpus);
-	for (unsigned int i = 0; i < host.n_gpus && i < MAX_GPUS; i++)
+	if (host.n_gpus > MAX_GPUS)
+		host.n_gpus = MAX_GPUS;
+	for (unsigned int i = 0; i < host.n_gpus; i++)
 		read_gpu(i);
 	return 0;
 }
@@ -257,9 +274,10 @@ static void table_row(const struct gpu *gpu)
 	(void)snprintf(memory, sizeof(memory), "%lluMiB / %6lluMiB", gpu->memory.used >> 20, gpu->memory.total >> 20);
 	(void)printf("| %3u  %-29.29s On   |   %-16s Off |       %-14s |\n", gpu->index, gpu->name, gpu->pci.busId,
 		     gpu->has_ecc ? "             0" : "           N/A");
-	(void)printf("| N/A  %3uC    P0   %21s | %22s |      0%%      Default |\n", gpu->temperature, power, memory);
+	(void)printf("| N/A  %3uC    P0   %21s | %22s |      0%% %12s |\n", gpu->temperature, power, memory,
+		     compute_modes[gpu->compute_mode].cell);
 	(void)printf("|                                         |                        | %20s |\n",
-		     !gpu->has_mig ? "N/A" : (gpu->mig_mode == 1 ? "Enabled" : "Disabled"));
+		     gpu->has_mig ? mode_name(gpu->mig_mode) : "N/A");
 	(void)printf(SPLIT_BAR);
 }
 
@@ -400,102 +418,35 @@ static int query_all(void)
 
 /* --- nvidia-smi --query-gpu=... --format=csv --- */
 
-static void put_index(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%u", gpu->index);
-}
-static void put_name(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%s", gpu->name);
-}
-static void put_uuid(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%s", gpu->uuid);
-}
-static void put_serial(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%s", gpu->serial);
-}
-static void put_bus_id(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%s", gpu->pci.busId);
-}
-static void put_device_id(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "0x%08X", gpu->pci.pciDeviceId);
-}
-static void put_driver(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)gpu;
-	(void)snprintf(out, size, "%s", host.driver);
-}
-static void put_count(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)gpu;
-	(void)snprintf(out, size, "%u", host.n_gpus);
-}
-static void put_vbios(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%s", gpu->vbios);
-}
-static void put_compute(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%d.%d", gpu->cc_major, gpu->cc_minor);
-}
-static void put_memory_total(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%llu", gpu->memory.total >> 20);
-}
-static void put_memory_used(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%llu", gpu->memory.used >> 20);
-}
-static void put_memory_free(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%llu", gpu->memory.free >> 20);
-}
-static void put_temperature(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%u", gpu->temperature);
-}
-static void put_power(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%u.%02u", gpu->power_mw / 1000, gpu->power_mw % 1000 / 10);
-}
-static void put_limit(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%u.00", gpu->limit_mw / 1000);
-}
-static void put_zero(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)gpu;
-	(void)snprintf(out, size, "0");
-}
-static void put_mig(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%s", gpu->has_mig ? mode_name(gpu->mig_mode) : "[N/A]");
-}
-static void put_pending_mig(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%s", gpu->has_mig ? mode_name(gpu->mig_pending) : "[N/A]");
-}
-static void put_enabled(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)gpu;
-	(void)snprintf(out, size, "Enabled");
-}
-static void put_compute_mode(const struct gpu *gpu, char *out, size_t size)
-{
-	unsigned int mode = 0;
-
-	(void)nvml.nvmlDeviceGetComputeMode(gpu->handle, &mode);
-	(void)snprintf(out, size, "%s", mode == 3 ? "Exclusive_Process" : mode == 2 ? "Prohibited" : "Default");
-}
-static void put_p0(const struct gpu *gpu, char *out, size_t size)
-{
-	(void)gpu;
-	(void)snprintf(out, size, "P0");
-}
+/* Defines how a field is written. */
+#define PUT(name, ...)                                                        \
+	static void put_##name(const struct gpu *gpu, char *out, size_t size) \
+	{                                                                     \
+		(void)gpu;                                                    \
+		(void)snprintf(out, size, __VA_ARGS__);                       \
+	}
+PUT(index, "%u", gpu->index)
+PUT(name, "%s", gpu->name)
+PUT(uuid, "%s", gpu->uuid)
+PUT(serial, "%s", gpu->serial)
+PUT(count, "%u", host.n_gpus)
+PUT(bus_id, "%s", gpu->pci.busId)
+PUT(device_id, "0x%08X", gpu->pci.pciDeviceId)
+PUT(driver, "%s", host.driver)
+PUT(vbios, "%s", gpu->vbios)
+PUT(compute, "%d.%d", gpu->cc_major, gpu->cc_minor)
+PUT(memory_total, "%llu", gpu->memory.total >> 20)
+PUT(memory_used, "%llu", gpu->memory.used >> 20)
+PUT(memory_free, "%llu", gpu->memory.free >> 20)
+PUT(zero, "0")
+PUT(temperature, "%u", gpu->temperature)
+PUT(power, "%u.%02u", gpu->power_mw / 1000, gpu->power_mw % 1000 / 10)
+PUT(limit, "%u.00", gpu->limit_mw / 1000)
+PUT(mig, "%s", gpu->has_mig ? mode_name(gpu->mig_mode) : "[N/A]")
+PUT(pending_mig, "%s", gpu->has_mig ? mode_name(gpu->mig_pending) : "[N/A]")
+PUT(enabled, "Enabled")
+PUT(compute_mode, "%s", compute_modes[gpu->compute_mode].field)
+PUT(p0, "P0")
 
 static const struct field {
 	const char *name, *alias, *unit;
@@ -565,6 +516,15 @@ static bool parse_query(const char *list_, struct query *query)
 	return query->n > 0;
 }
 
+/* Whether -i means the GPU, by its index or UUID; without -i, all are meant. */
+static bool is_meant(const struct gpu *gpu, const char *only)
+{
+	char number[16];
+
+	(void)snprintf(number, sizeof(number), "%u", gpu->index);
+	return !only || strcmp(only, number) == 0 || strcmp(only, gpu->uuid) == 0;
+}
+
 static int query_gpus(const char *list_, const char *format, const char *only)
 {
 	bool header = !strstr(format, "noheader"), units = !strstr(format, "nounits");
@@ -584,10 +544,7 @@ static int query_gpus(const char *list_, const char *format, const char *only)
 		(void)putchar('\n');
 	for (unsigned int i = 0; i < host.n_gpus; i++) {
 		const struct gpu *gpu = &host.gpus[i];
-		char number[16];
-
-		(void)snprintf(number, sizeof(number), "%u", i);
-		if (gpu->lost || (only && strcmp(only, number) != 0 && strcmp(only, gpu->uuid) != 0))
+		if (gpu->lost || !is_meant(gpu, only))
 			continue;
 		for (unsigned int c = 0; c < query.n; c++) {
 			query.columns[c].field->put(gpu, value, sizeof(value));
@@ -702,21 +659,19 @@ static int set_mig_mode(const char *mode, const char *only)
 
 static int set_compute_mode(const char *name, const char *only)
 {
-	static const char *const names[] = { "DEFAULT", NULL, "PROHIBITED", "EXCLUSIVE_PROCESS" };
 	unsigned int mode = 0, n = 0;
 
-	while (mode < 4 && (!names[mode] || strcmp(names[mode], name) != 0))
+	while (mode < N_COMPUTE_MODES &&
+	       (!compute_modes[mode].argument || strcmp(compute_modes[mode].argument, name) != 0))
 		mode++;
-	if (mode == 4) {
+	if (mode == N_COMPUTE_MODES) {
 		(void)fprintf(stderr, "Invalid compute mode '%s' specified.\n", name);
 		return NVML_INVALID_ARGUMENT;
 	}
 	for (unsigned int i = 0; i < host.n_gpus; i++) {
-		char number[16];
 		nvmlReturn_t rc;
 
-		(void)snprintf(number, sizeof(number), "%u", i);
-		if (host.gpus[i].lost || (only && strcmp(only, number) != 0 && strcmp(only, host.gpus[i].uuid) != 0))
+		if (host.gpus[i].lost || !is_meant(&host.gpus[i], only))
 			continue;
 		rc = nvml.nvmlDeviceSetComputeMode(host.gpus[i].handle, mode);
 		if (rc != NVML_SUCCESS) {

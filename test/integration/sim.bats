@@ -600,6 +600,23 @@ status 2" ] || { echo "$output $stderr"; return 1; }
   [ "${lines[0]}" = "Unable to enable MIG Mode for GPU 00000000:00:1E.0: Not Supported" ]
 }
 
+@test "as many GPUs as there can be are reset, and the table has their compute mode" {
+  printf 'driver: 550.54.14\ncuda: "12.4"\ngpus:\n  - model: T4\n    count: 32\n' > "$BATS_TEST_TMPDIR/many.yaml"
+  # shellcheck disable=SC2016
+  run -0 --separate-stderr "$sim" run -t "$BATS_TEST_TMPDIR/many.yaml" -- sh -c '
+    nvidia-smi -r | tail -n 1
+    nvidia-smi -i 3 -c EXCLUSIVE_PROCESS
+    nvidia-smi -i 3 --query-gpu=compute_mode --format=csv,noheader
+    nvidia-smi | grep -c "|      0%      Default |"
+    nvidia-smi | grep "E. Process"'
+  [ "$output" = "All done.
+Set compute mode to EXCLUSIVE_PROCESS for GPU 00000000:22:00.0.
+All done.
+Exclusive_Process
+31
+| N/A   33C    P0              7W /   70W |       4MiB /  15360MiB |      0%   E. Process |" ] || { echo "$output $stderr"; return 1; }
+}
+
 @test "opening a node says that nobody is behind it" {
   run simulated single sh -c 'exec 3< /dev/nvidia0'
   [[ $output == *"No such device or address"* ]]
