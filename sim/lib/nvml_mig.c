@@ -198,7 +198,7 @@ ENTRY(nvmlDeviceGetGpuInstanceRemainingCapacity, nvmlDevice_t device, unsigned i
 {
 	nvmlReturn_t rc = nvml_check_gpu(device, count);
 	const volatile struct sim_data_mig_profile *profile;
-	unsigned int slices = 0, memory = 0, last = 99;
+	unsigned int slices = 0, memory = 0, all_slices = 0, all_memory = 0, last = 99;
 
 	if (rc != NVML_SUCCESS)
 		return rc;
@@ -216,9 +216,16 @@ ENTRY(nvmlDeviceGetGpuInstanceRemainingCapacity, nvmlDevice_t device, unsigned i
 		slices += mig->gi_slices;
 		memory += device->gpu->mig_profiles[mig->gi_profile].memory_slices;
 	}
+	/* The largest profile is the whole GPU. */
+	for (unsigned int i = 0; i < SIM_MAX_MIG_PROFILES; i++) {
+		const volatile struct sim_data_mig_profile *whole = &device->gpu->mig_profiles[i];
+
+		all_slices = whole->slices > all_slices ? whole->slices : all_slices;
+		all_memory = whole->memory_slices > all_memory ? whole->memory_slices : all_memory;
+	}
 	*count = 0;
-	while (*count < profile->instances && slices + (*count + 1) * profile->slices <= 7 &&
-	       memory + (*count + 1) * profile->memory_slices <= 8)
+	while (*count < profile->instances && slices + (*count + 1) * profile->slices <= all_slices &&
+	       memory + (*count + 1) * profile->memory_slices <= all_memory)
 		(*count)++;
 	return NVML_SUCCESS;
 }

@@ -617,6 +617,19 @@ Exclusive_Process
 | N/A   33C    P0              7W /   70W |       4MiB /  15360MiB |      0%   E. Process |" ] || { echo "$output $stderr"; return 1; }
 }
 
+@test "the room that is left for MIG instances is that of a GPU of this size" {
+  printf 'driver: 535.161.08\ncuda: "12.2"\ngpus:\n  - model: A30\n    mig: [2g.12gb]\n' > "$BATS_TEST_TMPDIR/a30.yaml"
+  run -0 --separate-stderr simulated "$BATS_TEST_TMPDIR/a30.yaml" python3 -c '
+import ctypes
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+nvml.nvmlInit_v2()
+gpu, n = ctypes.c_void_p(), ctypes.c_uint()
+nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(gpu))
+for profile in 14, 5, 0:
+    print(nvml.nvmlDeviceGetGpuInstanceRemainingCapacity(gpu, profile, ctypes.byref(n)), n.value)'
+  [ "$output" = $'0 2\n0 1\n0 0' ] || { echo "$output $stderr"; return 1; }
+}
+
 @test "opening a node says that nobody is behind it" {
   run simulated single sh -c 'exec 3< /dev/nvidia0'
   [[ $output == *"No such device or address"* ]]
