@@ -24,21 +24,18 @@ static const char *const machine_names[] = { "x86_64", "aarch64" };
 static const char *const gate_names[] = { "gds", "mofed", "gdrcopy" };
 static const char *const files_names[] = { "base", "video", "graphics", "ngx", "32-bit" };
 
+/* One item for the first, second... GPU of a group. */
+struct list {
+	const char **items;
+	size_t n;
+};
+
 /* A group of equal GPUs, as described in the file. */
 struct group {
 	const yaml_node_t *node;
 	const struct sim_model *model;
 	uint32_t count;
-	const char **bus_ids;
-	size_t n_bus_ids;
-	const char **uuids;
-	size_t n_uuids;
-	const char **minors;
-	size_t n_minors;
-	const char **numa_nodes;
-	size_t n_numa_nodes;
-	const char **bridges;
-	size_t n_bridges;
+	struct list bus_ids, uuids, minors, numa_nodes, bridges;
 	const yaml_node_t **mig; /* one node per profile, so that errors have a place */
 	size_t n_mig;
 	bool mig_enabled, excluded;
@@ -115,91 +112,54 @@ static int read_machine(const struct sim_yaml *yaml, const yaml_node_t *node, vo
 	return 0;
 }
 
-static int add_files(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
+/* Words that each set a bit. */
+struct bits {
+	const char *const *words;
+	size_t n_words;
+	const char *what;
+	unsigned int *set;
+};
+
+static int add_bit(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
 {
+	const struct bits *bits = arg;
 	unsigned int word = 0;
 
-	if (read_word(yaml, node, files_names, GRAFT_COUNT(files_names), "class of libraries", &word) < 0)
+	if (read_word(yaml, node, bits->words, bits->n_words, bits->what, &word) < 0)
 		return -1;
-	*(unsigned int *)arg |= 1u << word;
+	*bits->set |= 1u << word;
 	return 0;
 }
 
 static int read_files(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
 {
-	return sim_yaml_sequence(yaml, node, GRAFT_COUNT(files_names), add_files, field);
-}
+	struct bits bits = { files_names, GRAFT_COUNT(files_names), "class of libraries", field };
 
-static int add_gate(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
-{
-	unsigned int word = 0;
-
-	if (read_word(yaml, node, gate_names, GRAFT_COUNT(gate_names), "gate", &word) < 0)
-		return -1;
-	*(unsigned int *)arg |= 1u << word;
-	return 0;
+	return sim_yaml_sequence(yaml, node, bits.n_words, add_bit, &bits);
 }
 
 static int read_gates(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
 {
-	return sim_yaml_sequence(yaml, node, GRAFT_COUNT(gate_names), add_gate, field);
-}
+	struct bits bits = { gate_names, GRAFT_COUNT(gate_names), "gate", field };
 
-struct strings {
-	const char ***items;
-	size_t *n;
-};
+	return sim_yaml_sequence(yaml, node, bits.n_words, add_bit, &bits);
+}
 
 static int add_yaml_string(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
 {
-	struct strings *strings = arg;
+	struct list *list = arg;
 	const char *text = sim_yaml_scalar(yaml, node);
 
 	if (!text)
 		return -1;
-	if (!graft_arena_push_string(yaml->arena, strings->items, strings->n, text))
+	if (!graft_arena_push_string(yaml->arena, &list->items, &list->n, text))
 		return graft_fail_memory(yaml->err);
 	return 0;
 }
 
-static int read_bus_ids(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
+static int read_list(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
 {
-	struct group *group = field;
-
-	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_yaml_string,
-				 &(struct strings){ &group->bus_ids, &group->n_bus_ids });
-}
-
-static int read_uuids(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
-{
-	struct group *group = field;
-
-	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_yaml_string,
-				 &(struct strings){ &group->uuids, &group->n_uuids });
-}
-
-static int read_minors(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
-{
-	struct group *group = field;
-
-	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_yaml_string,
-				 &(struct strings){ &group->minors, &group->n_minors });
-}
-
-static int read_numa_nodes(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
-{
-	struct group *group = field;
-
-	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_yaml_string,
-				 &(struct strings){ &group->numa_nodes, &group->n_numa_nodes });
-}
-
-static int read_bridges(const struct sim_yaml *yaml, const yaml_node_t *node, void *field)
-{
-	struct group *group = field;
-
-	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_yaml_string,
-				 &(struct strings){ &group->bridges, &group->n_bridges });
+	return sim_yaml_sequence(yaml, node, SIM_MAX_GPUS, add_yaml_string, field);
 }
 
 static int add_node(const struct sim_yaml *yaml, const yaml_node_t *node, void *arg)
@@ -234,14 +194,10 @@ static int read_model(const struct sim_yaml *yaml, const yaml_node_t *node, void
 
 #define GROUP(m) offsetof(struct group, m)
 static const struct sim_yaml_key group_keys[] = {
-	{ "model", read_model, GROUP(model) },
-	{ "count", sim_yaml_u32, GROUP(count) },
-	{ "bus-ids", read_bus_ids, 0 },
-	{ "uuids", read_uuids, 0 },
-	{ "minors", read_minors, 0 },
-	{ "numa-nodes", read_numa_nodes, 0 },
-	{ "bridges", read_bridges, 0 },
-	{ "mig", read_mig, 0 },
+	{ "model", read_model, GROUP(model) },          { "count", sim_yaml_u32, GROUP(count) },
+	{ "bus-ids", read_list, GROUP(bus_ids) },       { "uuids", read_list, GROUP(uuids) },
+	{ "minors", read_list, GROUP(minors) },         { "numa-nodes", read_list, GROUP(numa_nodes) },
+	{ "bridges", read_list, GROUP(bridges) },       { "mig", read_mig, 0 },
 	{ "excluded", sim_yaml_bool, GROUP(excluded) },
 };
 
@@ -411,17 +367,40 @@ static uint32_t default_bus(uint32_t count, uint32_t index)
 	return count <= 16 ? sixteen[index] : 0x10 + index * 6;
 }
 
+/* Returns what the group's list says of the GPU at that place, or NULL. */
+static const char *item_of(const struct list *list, uint32_t place)
+{
+	return place < list->n ? list->items[place] : NULL;
+}
+
 static int parse_group_bus_id(const struct sim_yaml *yaml, const struct group *group, const char *text,
 			      struct sim_gpu *gpu)
 {
 	struct graft_pci_address address;
 
+	if (!text)
+		return 0;
 	if (!graft_pci_parse(text, &address) || address.function != 0)
 		return sim_yaml_fail(yaml, group->node, "'%s' is not a bus id of a GPU, such as \"0000:1b:00.0\"",
 				     text);
 	gpu->domain = address.domain;
 	gpu->bus = address.bus;
 	gpu->device = address.device;
+	return 0;
+}
+
+static int parse_group_number(const struct sim_yaml *yaml, const struct group *group, const char *text,
+			      unsigned long max, const char *what, uint32_t *ret_number)
+{
+	unsigned long number;
+	char *end;
+
+	if (!text)
+		return 0;
+	number = strtoul(text, &end, 10);
+	if (end == text || *end != '\0' || number > max)
+		return sim_yaml_fail(yaml, group->node, "'%s' is not %s from 0 to %lu", text, what, max);
+	*ret_number = (uint32_t)number;
 	return 0;
 }
 
@@ -447,44 +426,25 @@ static int add_gpu(const struct sim_yaml *yaml, struct draft *draft, const struc
 		return graft_fail_memory(yaml->err);
 	if (topology->n_gpus > SIM_MAX_GPUS)
 		return sim_yaml_fail(yaml, group->node, "more than %u GPUs", SIM_MAX_GPUS);
-	*gpu = (struct sim_gpu){ .model = group->model, .excluded = group->excluded, .minor = UINT32_MAX };
+	*gpu = (struct sim_gpu){
+		.model = group->model, .excluded = group->excluded, .minor = UINT32_MAX, .numa_node = UINT32_MAX
+	};
 	gpu->name = sim_model_name(group->model, topology->driver_major);
 	gpu->bus = default_bus(group->count, place);
 	gpu->mig_enabled = group->mig_enabled;
 	gpu->group = group;
-	if (place < group->n_bus_ids && parse_group_bus_id(yaml, group, group->bus_ids[place], gpu) < 0)
+	gpu->bridges = item_of(&group->bridges, place);
+	gpu->uuid = item_of(&group->uuids, place);
+	if (parse_group_bus_id(yaml, group, item_of(&group->bus_ids, place), gpu) < 0 ||
+	    parse_group_number(yaml, group, item_of(&group->minors, place), 253, "a minor", &gpu->minor) < 0 ||
+	    parse_group_number(yaml, group, item_of(&group->numa_nodes, place), 63, "a NUMA node", &gpu->numa_node) < 0)
 		return -1;
-	if (place < group->n_uuids) {
-		gpu->uuid = group->uuids[place];
-		if (!is_uuid(gpu->uuid))
-			return sim_yaml_fail(yaml, group->node, "'%s' is not the UUID of a GPU", gpu->uuid);
-	}
-	if (place < group->n_minors) {
-		char *end;
-		unsigned long minor = strtoul(group->minors[place], &end, 10);
-
-		if (end == group->minors[place] || *end != '\0' || minor > 253)
-			return sim_yaml_fail(yaml, group->node, "'%s' is not a minor from 0 to 253",
-					     group->minors[place]);
-		gpu->minor = (uint32_t)minor;
-	}
-	gpu->numa_node = UINT32_MAX;
-	if (place < group->n_numa_nodes) {
-		char *end;
-		unsigned long node = strtoul(group->numa_nodes[place], &end, 10);
-
-		if (end == group->numa_nodes[place] || *end != '\0' || node > 63)
-			return sim_yaml_fail(yaml, group->node, "'%s' is not a NUMA node from 0 to 63",
-					     group->numa_nodes[place]);
-		gpu->numa_node = (uint32_t)node;
-	}
-	if (place < group->n_bridges) {
-		gpu->bridges = group->bridges[place];
-		if (!sim_hardware_bridges_valid(gpu->bridges))
-			return sim_yaml_fail(yaml, group->node,
-					     "'%s' is not a path of PCI bridges, such as \"pci0000:16/0000:16:01.0\"",
-					     gpu->bridges);
-	}
+	if (gpu->uuid && !is_uuid(gpu->uuid))
+		return sim_yaml_fail(yaml, group->node, "'%s' is not the UUID of a GPU", gpu->uuid);
+	if (gpu->bridges && !sim_hardware_bridges_valid(gpu->bridges))
+		return sim_yaml_fail(yaml, group->node,
+				     "'%s' is not a path of PCI bridges, such as \"pci0000:16/0000:16:01.0\"",
+				     gpu->bridges);
 	return 0;
 }
 
@@ -923,10 +883,8 @@ void sim_topology_data(const struct sim_topology *topology, struct sim_data *ret
 {
 	memset(ret_data, 0, sizeof(*ret_data));
 	PUT(ret_data->magic, "%s", SIM_MAGIC);
-	PUT(ret_data->topology, "%s", topology->name);
 	PUT(ret_data->driver_version, "%s", topology->driver ? topology->driver : "");
 	PUT(ret_data->module_version, "%s", topology->module ? topology->module : "");
-	PUT(ret_data->cuda_version, "%s", topology->cuda ? topology->cuda : "");
 	ret_data->cuda = topology->cuda_number;
 	ret_data->wsl = topology->layout == SIM_LAYOUT_WSL2;
 	ret_data->no_nodes = topology->layout == SIM_LAYOUT_TEGRA;
