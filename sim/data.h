@@ -79,10 +79,8 @@ struct sim_data_gpu {
 
 struct sim_data {
 	char magic[32];
-	char topology[64];
 	char driver_version[32]; /* version of the libraries */
 	char module_version[32]; /* version of the kernel module; differs to simulate a mismatch */
-	char cuda_version[16];   /* "12.4" */
 	uint32_t cuda;           /* 12040 */
 	uint32_t wsl;            /* GPUs are reached through /dev/dxg */
 	uint32_t no_nodes;       /* Tegra: GPUs have no /dev/nvidiaN */

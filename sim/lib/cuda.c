@@ -4,7 +4,6 @@
  * and copy bytes to and from "device" memory, which is memory of this process. Kernels cannot be
  * launched: nothing could execute them.
  */
-#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,12 @@
 #include "visible.h"
 
 #define API __attribute__((visibility("default")))
+/* Declares and begins a function of the library. */
+#define ENTRY(name, ...)                \
+	API CUresult name(__VA_ARGS__); \
+	API CUresult name(__VA_ARGS__)
+/* Another name for the same function, for programs that were built with an older header. */
+#define ALIAS(name, of, ...) API extern CUresult name(__VA_ARGS__) __attribute__((alias(#of)))
 
 #define CUDA_RESULT_LIST(X)                                                                                     \
 	X(0, SUCCESS, "no error")                                                                               \
@@ -141,23 +146,13 @@ static void choose_devices(void)
 	}
 }
 
-static bool is_cuda_module_version(void)
-{
-	char module[32], driver[32];
-
-	(void)sim_copy(module, sizeof(module), sim_data.module_version);
-	(void)sim_copy(driver, sizeof(driver), sim_data.driver_version);
-	return strcmp(module, driver) == 0;
-}
-
-API CUresult cuInit(unsigned int flags);
-API CUresult cuInit(unsigned int flags)
+ENTRY(cuInit, unsigned int flags)
 {
 	if (flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (sim_driver_access() != SIM_ACCESS_YES)
 		return CUDA_ERROR_NO_DEVICE;
-	if (!sim_data.wsl && !sim_data.no_nodes && !is_cuda_module_version())
+	if (!sim_versions_agree())
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	/*
 	 * Compute also needs the unified-memory node; without it the real library fails to start.
@@ -179,8 +174,7 @@ static CUresult check_cuda_device(CUdevice device, const void *out)
 	return device >= 0 && (unsigned int)device < state.n_devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-API CUresult cuDriverGetVersion(int *version);
-API CUresult cuDriverGetVersion(int *version)
+ENTRY(cuDriverGetVersion, int *version)
 {
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -188,8 +182,7 @@ API CUresult cuDriverGetVersion(int *version)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuDeviceGetCount(int *count);
-API CUresult cuDeviceGetCount(int *count)
+ENTRY(cuDeviceGetCount, int *count)
 {
 	if (!state.ready || !count)
 		return state.ready ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
@@ -197,8 +190,7 @@ API CUresult cuDeviceGetCount(int *count)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuDeviceGet(CUdevice *device, int ordinal);
-API CUresult cuDeviceGet(CUdevice *device, int ordinal)
+ENTRY(cuDeviceGet, CUdevice *device, int ordinal)
 {
 	CUresult rc = check_cuda_device(ordinal, device);
 
@@ -207,8 +199,7 @@ API CUresult cuDeviceGet(CUdevice *device, int ordinal)
 	return rc;
 }
 
-API CUresult cuDeviceGetName(char *name, int length, CUdevice device);
-API CUresult cuDeviceGetName(char *name, int length, CUdevice device)
+ENTRY(cuDeviceGetName, char *name, int length, CUdevice device)
 {
 	CUresult rc = check_cuda_device(device, name);
 	char gpu[96], profile[32] = "", text[160];
@@ -239,8 +230,7 @@ static void parse_uuid(const volatile char *text, CUuuid *uuid)
 	}
 }
 
-API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device);
-API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+ENTRY(cuDeviceGetUuid, CUuuid *uuid, CUdevice device)
 {
 	CUresult rc = check_cuda_device(device, uuid);
 
@@ -249,8 +239,7 @@ API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 	return rc;
 }
 
-API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
-API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+ENTRY(cuDeviceGetUuid_v2, CUuuid *uuid, CUdevice device)
 {
 	CUresult rc = check_cuda_device(device, uuid);
 
@@ -266,8 +255,7 @@ static uint64_t memory_of(CUdevice device)
 	return state.devices[device].mig ? state.devices[device].mig->memory : state.devices[device].gpu->memory;
 }
 
-API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
-API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+ENTRY(cuDeviceTotalMem_v2, size_t *bytes, CUdevice device)
 {
 	CUresult rc = check_cuda_device(device, bytes);
 
@@ -275,10 +263,9 @@ API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 		*bytes = memory_of(device);
 	return rc;
 }
-API extern CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) __attribute__((alias("cuDeviceTotalMem_v2")));
+ALIAS(cuDeviceTotalMem, cuDeviceTotalMem_v2, size_t *bytes, CUdevice device);
 
-API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device);
-API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
+ENTRY(cuDeviceComputeCapability, int *major, int *minor, CUdevice device)
 {
 	CUresult rc = check_cuda_device(device, major);
 
@@ -321,8 +308,7 @@ static int attribute_of(const struct device *device, int attribute)
 	}
 }
 
-API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
-API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+ENTRY(cuDeviceGetAttribute, int *value, int attribute, CUdevice device)
 {
 	CUresult rc = check_cuda_device(device, value);
 
@@ -331,8 +317,7 @@ API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 	return rc;
 }
 
-API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device);
-API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
+ENTRY(cuDeviceGetPCIBusId, char *text, int length, CUdevice device)
 {
 	CUresult rc = check_cuda_device(device, text);
 	const volatile struct sim_data_gpu *gpu;
@@ -346,8 +331,7 @@ API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
 
 /* --- contexts and memory --- */
 
-API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
-API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+ENTRY(cuCtxCreate_v2, CUcontext *context, unsigned int flags, CUdevice device)
 {
 	CUresult rc = check_cuda_device(device, context);
 
@@ -364,11 +348,9 @@ API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice dev
 	current = *context = &state.contexts[device];
 	return CUDA_SUCCESS;
 }
-API extern CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
-    __attribute__((alias("cuCtxCreate_v2")));
+ALIAS(cuCtxCreate, cuCtxCreate_v2, CUcontext *context, unsigned int flags, CUdevice device);
 
-API CUresult cuCtxDestroy_v2(CUcontext context);
-API CUresult cuCtxDestroy_v2(CUcontext context)
+ENTRY(cuCtxDestroy_v2, CUcontext context)
 {
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -376,10 +358,9 @@ API CUresult cuCtxDestroy_v2(CUcontext context)
 		current = NULL;
 	return CUDA_SUCCESS;
 }
-API extern CUresult cuCtxDestroy(CUcontext context) __attribute__((alias("cuCtxDestroy_v2")));
+ALIAS(cuCtxDestroy, cuCtxDestroy_v2, CUcontext context);
 
-API CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
-API CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+ENTRY(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device)
 {
 	CUresult rc = check_cuda_device(device, context);
 
@@ -390,22 +371,19 @@ API CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
-API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+ENTRY(cuDevicePrimaryCtxRelease_v2, CUdevice device)
 {
 	return check_cuda_device(device, &state);
 }
-API extern CUresult cuDevicePrimaryCtxRelease(CUdevice device) __attribute__((alias("cuDevicePrimaryCtxRelease_v2")));
+ALIAS(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, CUdevice device);
 
-API CUresult cuCtxSetCurrent(CUcontext context);
-API CUresult cuCtxSetCurrent(CUcontext context)
+ENTRY(cuCtxSetCurrent, CUcontext context)
 {
 	current = context;
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuCtxGetCurrent(CUcontext *context);
-API CUresult cuCtxGetCurrent(CUcontext *context)
+ENTRY(cuCtxGetCurrent, CUcontext *context)
 {
 	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -413,8 +391,7 @@ API CUresult cuCtxGetCurrent(CUcontext *context)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuCtxGetDevice(CUdevice *device);
-API CUresult cuCtxGetDevice(CUdevice *device)
+ENTRY(cuCtxGetDevice, CUdevice *device)
 {
 	if (!device || !current)
 		return device ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
@@ -422,8 +399,7 @@ API CUresult cuCtxGetDevice(CUdevice *device)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuCtxSynchronize(void);
-API CUresult cuCtxSynchronize(void)
+ENTRY(cuCtxSynchronize, void)
 {
 	return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -460,8 +436,7 @@ static uint64_t limit_of(CUdevice device)
 	return limit > 0 && limit < memory_of(device) ? limit : memory_of(device);
 }
 
-API CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes);
-API CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+ENTRY(cuMemAlloc_v2, CUdeviceptr *pointer, size_t bytes)
 {
 	struct allocation *allocation;
 
@@ -477,10 +452,9 @@ API CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 	*pointer = (CUdeviceptr)(uintptr_t)(allocation + 1);
 	return CUDA_SUCCESS;
 }
-API extern CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes) __attribute__((alias("cuMemAlloc_v2")));
+ALIAS(cuMemAlloc, cuMemAlloc_v2, CUdeviceptr *pointer, size_t bytes);
 
-API CUresult cuMemFree_v2(CUdeviceptr pointer);
-API CUresult cuMemFree_v2(CUdeviceptr pointer)
+ENTRY(cuMemFree_v2, CUdeviceptr pointer)
 {
 	struct allocation *allocation = host_address(pointer);
 
@@ -494,10 +468,9 @@ API CUresult cuMemFree_v2(CUdeviceptr pointer)
 	free(allocation);
 	return CUDA_SUCCESS;
 }
-API extern CUresult cuMemFree(CUdeviceptr pointer) __attribute__((alias("cuMemFree_v2")));
+ALIAS(cuMemFree, cuMemFree_v2, CUdeviceptr pointer);
 
-API CUresult cuMemGetInfo_v2(size_t *available, size_t *total);
-API CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
+ENTRY(cuMemGetInfo_v2, size_t *available, size_t *total)
 {
 	if (!current || !available || !total)
 		return current ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
@@ -516,29 +489,24 @@ static CUresult copy(void *to, const void *from, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
-API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
+ENTRY(cuMemcpyHtoD_v2, CUdeviceptr to, const void *from, size_t bytes)
 {
 	return copy(host_address(to), from, bytes);
 }
-API extern CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
-    __attribute__((alias("cuMemcpyHtoD_v2")));
+ALIAS(cuMemcpyHtoD, cuMemcpyHtoD_v2, CUdeviceptr to, const void *from, size_t bytes);
 
-API CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
-API CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
+ENTRY(cuMemcpyDtoH_v2, void *to, CUdeviceptr from, size_t bytes)
 {
 	return copy(to, host_address(from), bytes);
 }
-API extern CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) __attribute__((alias("cuMemcpyDtoH_v2")));
+ALIAS(cuMemcpyDtoH, cuMemcpyDtoH_v2, void *to, CUdeviceptr from, size_t bytes);
 
-API CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes);
-API CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+ENTRY(cuMemcpyDtoD_v2, CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
 	return copy(host_address(to), host_address(from), bytes);
 }
 
-API CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes);
-API CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes)
+ENTRY(cuMemsetD8_v2, CUdeviceptr to, unsigned char value, size_t bytes)
 {
 	if (!current || to == 0)
 		return current ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
@@ -547,8 +515,7 @@ API CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes)
 }
 
 /* Nothing could execute code for a GPU. */
-API CUresult cuModuleLoadData(void **module, const void *image);
-API CUresult cuModuleLoadData(void **module, const void *image)
+ENTRY(cuModuleLoadData, void **module, const void *image)
 {
 	(void)module;
 	(void)image;
@@ -566,8 +533,7 @@ static const struct {
 #undef X
 };
 
-API CUresult cuGetErrorString(CUresult error, const char **text);
-API CUresult cuGetErrorString(CUresult error, const char **text)
+ENTRY(cuGetErrorString, CUresult error, const char **text)
 {
 	for (unsigned int i = 0; text && i < sizeof(results) / sizeof(results[0]); i++) {
 		if (results[i].value == (int)error) {
@@ -578,8 +544,7 @@ API CUresult cuGetErrorString(CUresult error, const char **text)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-API CUresult cuGetErrorName(CUresult error, const char **name);
-API CUresult cuGetErrorName(CUresult error, const char **name)
+ENTRY(cuGetErrorName, CUresult error, const char **name)
 {
 	for (unsigned int i = 0; name && i < sizeof(results) / sizeof(results[0]); i++) {
 		if (results[i].value == (int)error) {
@@ -619,8 +584,7 @@ static bool is_called(const char *function, const char *asked)
 	       (function[length] == '\0' || strcmp(function + length, "_v2") == 0);
 }
 
-API CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
-API CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
+ENTRY(cuGetProcAddress, const char *symbol, void **function, int version, uint64_t flags)
 {
 	(void)version;
 	(void)flags;
@@ -634,8 +598,7 @@ API CUresult cuGetProcAddress(const char *symbol, void **function, int version, 
 	return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-API CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
-API CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status)
+ENTRY(cuGetProcAddress_v2, const char *symbol, void **function, int version, uint64_t flags, int *status)
 {
 	CUresult rc = cuGetProcAddress(symbol, function, version, flags);
 

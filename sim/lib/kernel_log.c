@@ -58,21 +58,29 @@ static bool read_address(const char *at, const char *before, unsigned int *ret_g
 	       read_number_after(at, ":", 16, &device, &at) && find_gpu(domain, bus, device, ret_gpu);
 }
 
+/* Lines that no driver writes: what the mode is of, and its number. */
+#define OWN_LINE     "graft-sim: GPU "
+#define MIG_MODE     "MIG mode "
+#define COMPUTE_MODE "compute mode "
+
+static bool read_mode(const char *line, const char *what, struct sim_log_event *event)
+{
+	const char *own = strstr(line, OWN_LINE), *number = own ? strstr(own, what) : NULL, *end;
+
+	return number && read_number_after(number, what, 10, &event->xid, &end) &&
+	       read_address(own, OWN_LINE, &event->gpu);
+}
+
 struct sim_log_event sim_log_parse(const char *line)
 {
 	struct sim_log_event event = { .kind = SIM_LOG_OTHER, .gi = SIM_NO_MIG, .ci = SIM_NO_MIG };
 	const char *xid = strstr(line, "NVRM: Xid ("), *reset = strstr(line, "NVRM: GPU "), *number, *end;
-	const char *mig = strstr(line, "graft-sim: GPU ");
 
 	if (reset && strstr(reset, "GPU reset") && read_address(reset, "NVRM: GPU ", &event.gpu))
 		event.kind = SIM_LOG_RESET;
-	number = mig ? strstr(mig, "MIG mode ") : NULL;
-	if (number && read_number_after(number, "MIG mode ", 10, &event.xid, &end) &&
-	    read_address(mig, "graft-sim: GPU ", &event.gpu))
+	if (read_mode(line, MIG_MODE, &event))
 		event.kind = SIM_LOG_MIG;
-	number = mig ? strstr(mig, "compute mode ") : NULL;
-	if (number && read_number_after(number, "compute mode ", 10, &event.xid, &end) &&
-	    read_address(mig, "graft-sim: GPU ", &event.gpu))
+	if (read_mode(line, COMPUTE_MODE, &event))
 		event.kind = SIM_LOG_COMPUTE;
 	if (!xid)
 		return event;
@@ -215,22 +223,22 @@ bool sim_log_reset(uint32_t index)
 	return append(lines);
 }
 
-bool sim_log_mig(uint32_t index, bool on)
+static bool log_mode(uint32_t index, const char *what, uint32_t mode)
 {
 	const volatile struct sim_data_gpu *gpu = &sim_data.gpus[index];
 	char line[96];
 
-	(void)snprintf(line, sizeof(line), "graft-sim: GPU %04x:%02x:%02x.0: MIG mode %d\n", gpu->domain, gpu->bus,
-		       gpu->device, on);
+	(void)snprintf(line, sizeof(line), OWN_LINE "%04x:%02x:%02x.0: %s%u\n", gpu->domain, gpu->bus, gpu->device,
+		       what, mode);
 	return append(line);
+}
+
+bool sim_log_mig(uint32_t index, bool on)
+{
+	return log_mode(index, MIG_MODE, on);
 }
 
 bool sim_log_compute_mode(uint32_t index, uint32_t mode)
 {
-	const volatile struct sim_data_gpu *gpu = &sim_data.gpus[index];
-	char line[96];
-
-	(void)snprintf(line, sizeof(line), "graft-sim: GPU %04x:%02x:%02x.0: compute mode %u\n", gpu->domain, gpu->bus,
-		       gpu->device, mode);
-	return append(line);
+	return log_mode(index, COMPUTE_MODE, mode);
 }

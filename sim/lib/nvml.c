@@ -61,17 +61,6 @@ static void enumerate(void)
 	}
 }
 
-static bool is_nvml_module_version(void)
-{
-	for (unsigned int i = 0; i < sizeof(sim_data.module_version); i++) {
-		if (sim_data.module_version[i] != sim_data.driver_version[i])
-			return false;
-		if (sim_data.module_version[i] == '\0')
-			break;
-	}
-	return true;
-}
-
 static nvmlReturn_t initialise(void)
 {
 	if (sim_data.init_crash)
@@ -95,7 +84,7 @@ static nvmlReturn_t initialise(void)
 	case SIM_ACCESS_YES:
 		break;
 	}
-	if (!sim_data.wsl && !sim_data.no_nodes && !is_nvml_module_version())
+	if (!sim_versions_agree())
 		return NVML_LIB_RM_VERSION_MISMATCH;
 	enumerate();
 	return NVML_SUCCESS;
@@ -481,20 +470,24 @@ ENTRY(nvmlDeviceGetPciInfo_v3, nvmlDevice_t device, nvmlPciInfo_t *pci)
 	return rc;
 }
 
+nvmlReturn_t nvml_give_pci_v2(nvmlReturn_t rc, const nvmlPciInfo_t *full, nvmlPciInfo_v2_t *pci)
+{
+	if (rc != NVML_SUCCESS)
+		return rc;
+	*pci = (nvmlPciInfo_v2_t){ .domain = full->domain,
+				   .bus = full->bus,
+				   .device = full->device,
+				   .pciDeviceId = full->pciDeviceId,
+				   .pciSubSystemId = full->pciSubSystemId };
+	memcpy(pci->busId, full->busIdLegacy, sizeof(pci->busId));
+	return NVML_SUCCESS;
+}
+
 ENTRY(nvmlDeviceGetPciInfo_v2, nvmlDevice_t device, nvmlPciInfo_v2_t *pci)
 {
 	nvmlPciInfo_t full;
-	nvmlReturn_t rc = pci ? nvmlDeviceGetPciInfo_v3(device, &full) : NVML_INVALID_ARGUMENT;
 
-	if (rc != NVML_SUCCESS)
-		return rc;
-	*pci = (nvmlPciInfo_v2_t){ .domain = full.domain,
-				   .bus = full.bus,
-				   .device = full.device,
-				   .pciDeviceId = full.pciDeviceId,
-				   .pciSubSystemId = full.pciSubSystemId };
-	memcpy(pci->busId, full.busIdLegacy, sizeof(pci->busId));
-	return NVML_SUCCESS;
+	return nvml_give_pci_v2(pci ? nvmlDeviceGetPciInfo_v3(device, &full) : NVML_INVALID_ARGUMENT, &full, pci);
 }
 ALIAS(nvmlDeviceGetPciInfo, nvmlDeviceGetPciInfo_v2, nvmlDevice_t device, nvmlPciInfo_v2_t *pci);
 

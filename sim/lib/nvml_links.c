@@ -255,17 +255,9 @@ ENTRY(nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlDevice_t device, unsigned int lin
 ENTRY(nvmlDeviceGetNvLinkRemotePciInfo, nvmlDevice_t device, unsigned int link, nvmlPciInfo_v2_t *pci)
 {
 	nvmlPciInfo_t full;
-	nvmlReturn_t rc = pci ? nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, &full) : NVML_INVALID_ARGUMENT;
 
-	if (rc != NVML_SUCCESS)
-		return rc;
-	*pci = (nvmlPciInfo_v2_t){ .domain = full.domain,
-				   .bus = full.bus,
-				   .device = full.device,
-				   .pciDeviceId = full.pciDeviceId,
-				   .pciSubSystemId = full.pciSubSystemId };
-	memcpy(pci->busId, full.busIdLegacy, sizeof(pci->busId));
-	return NVML_SUCCESS;
+	return nvml_give_pci_v2(pci ? nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, &full) : NVML_INVALID_ARGUMENT,
+				&full, pci);
 }
 
 /* Through switches, or over a link of their own. */

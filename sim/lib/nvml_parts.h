@@ -67,6 +67,9 @@ nvmlReturn_t nvml_give_text(char *out, unsigned int size, const volatile char *t
 /* Fills in PCI ids. `gpu` is any GPU of the host, not only a visible one. */
 void nvml_pci_info(const volatile struct sim_data_gpu *gpu, nvmlPciInfo_t *ret_pci);
 
+/* Unless `rc` is a failure, which it returns, gives the PCI ids to a caller that was built with an older header. */
+nvmlReturn_t nvml_give_pci_v2(nvmlReturn_t rc, const nvmlPciInfo_t *full, nvmlPciInfo_v2_t *pci);
+
 /* Defines a function that returns a number. */
 #define GIVE_NUMBER(name, checker, type, expression)    \
 	ENTRY(name, nvmlDevice_t device, type *out)     \

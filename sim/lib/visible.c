@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /*
@@ -41,6 +42,15 @@ enum sim_access sim_driver_access(void)
 	if (sim_data.no_nodes)
 		return SIM_ACCESS_YES;
 	return sim_access(sim_data.wsl ? "/dev/dxg" : "/dev/nvidiactl", O_RDWR);
+}
+
+bool sim_versions_agree(void)
+{
+	char module[32], driver[32];
+
+	(void)sim_copy(module, sizeof(module), sim_data.module_version);
+	(void)sim_copy(driver, sizeof(driver), sim_data.driver_version);
+	return sim_data.wsl || sim_data.no_nodes || strcmp(module, driver) == 0;
 }
 
 bool sim_gpu_visible(uint32_t index)

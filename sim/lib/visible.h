@@ -25,6 +25,8 @@ enum sim_access sim_access(const char *path, int flags);
 
 /* Tries the node through which the driver itself is reached. */
 enum sim_access sim_driver_access(void);
+/* Returns whether kernel module and libraries have the same version; WSL2 and Tegra show no module. */
+bool sim_versions_agree(void);
 bool sim_gpu_visible(uint32_t index);
 bool sim_mig_visible(uint32_t index, uint32_t mig);
 
