@@ -26,16 +26,11 @@ static void make_version(struct sim_tree *tree)
 	const struct sim_topology *topology = tree->topology;
 	const char *machine = sim_machine_name(topology->machine);
 
-	if (topology->open_module)
-		sim_tree_text(tree, "/proc/driver/nvidia/version", 0444,
-			      "NVRM version: NVIDIA UNIX Open Kernel Module for %s  %s  (Graft simulated driver)\n"
-			      "GCC version:  none (no kernel module is loaded)\n",
-			      machine, topology->module);
-	else
-		sim_tree_text(tree, "/proc/driver/nvidia/version", 0444,
-			      "NVRM version: NVIDIA UNIX %s Kernel Module  %s  (Graft simulated driver)\n"
-			      "GCC version:  none (no kernel module is loaded)\n",
-			      machine, topology->module);
+	sim_tree_text(tree, "/proc/driver/nvidia/version", 0444,
+		      "NVRM version: NVIDIA UNIX %s%s%s  %s  (Graft simulated driver)\n"
+		      "GCC version:  none (no kernel module is loaded)\n",
+		      topology->open_module ? "Open Kernel Module for " : "", machine,
+		      topology->open_module ? "" : " Kernel Module", topology->module);
 }
 
 /*
@@ -324,6 +319,12 @@ static void make_kernel_modules(struct sim_tree *tree)
 	sim_parts_buffer(tree, "/proc/modules", 0444, &lines);
 }
 
+/* Whether the driver has /dev/nvidia-caps. */
+static bool has_caps(const struct sim_topology *topology)
+{
+	return topology->module && topology->driver_major >= 450;
+}
+
 /* Only the driver's part of /proc/devices; sim_enter() adds it to the machine's own list. */
 void sim_proc_devices(const struct sim_topology *topology, struct graft_buffer *out)
 {
@@ -340,13 +341,8 @@ void sim_proc_devices(const struct sim_topology *topology, struct graft_buffer *
 		graft_buffer_printf(out, "%3u gdrdrv\n", topology->majors.gdrdrv);
 	if (topology->driver_major >= 525)
 		graft_buffer_printf(out, "%3u nvidia-caps-imex-channels\n", topology->majors.imex);
-	if (sim_has_caps(topology))
+	if (has_caps(topology))
 		graft_buffer_printf(out, "%3u nvidia-caps\n", topology->majors.caps);
-}
-
-bool sim_has_caps(const struct sim_topology *topology)
-{
-	return topology->module && topology->driver_major >= 450;
 }
 
 static void make_devices_list(struct sim_tree *tree)
@@ -414,7 +410,7 @@ static void make_caps(struct sim_tree *tree)
 {
 	const struct sim_topology *topology = tree->topology;
 
-	if (!sim_has_caps(topology))
+	if (!has_caps(topology))
 		return;
 	make_mig_minors(tree);
 	make_access(tree, "/proc/driver/nvidia/capabilities/mig/config", 1);

@@ -16,8 +16,6 @@ struct sim_embedded {
 };
 extern const struct sim_embedded sim_embedded_files[];
 extern const unsigned int sim_n_embedded_files;
-/* Returns the embedded file of that name, or NULL. */
-const struct sim_embedded *sim_embedded_find(const char *name);
 
 /*
  * Creates the driver root, replacing what an earlier run created there. *ret_nodes_refused is set

@@ -97,7 +97,7 @@ void sim_places(const struct sim_topology *topology, struct sim_places *ret_plac
 
 /* --- embedded files --- */
 
-const struct sim_embedded *sim_embedded_find(const char *name)
+static const struct sim_embedded *find_embedded_file(const char *name)
 {
 	for (unsigned int i = 0; i < sim_n_embedded_files; i++) {
 		if (strcmp(sim_embedded_files[i].name, name) == 0)
@@ -117,7 +117,7 @@ static void embedded_missing(struct files *files, const char *name)
 /* In a driver for another machine, each program is a script that prints where it has to run. */
 static void copy_program(struct files *files, const char *path, const char *name)
 {
-	const struct sim_embedded *program = sim_embedded_find(name);
+	const struct sim_embedded *program = find_embedded_file(name);
 	enum sim_machine machine = files->tree->topology->machine;
 
 	if (machine != sim_machine_native())
@@ -136,7 +136,7 @@ static void copy_program(struct files *files, const char *path, const char *name
 /* Copies a template and fills in its block. */
 static void copy_template(struct files *files, const char *path, const char *name)
 {
-	const struct sim_embedded *template = sim_embedded_find(name);
+	const struct sim_embedded *template = find_embedded_file(name);
 	struct graft_buffer bytes = { .max = 0 };
 	char *block = NULL;
 
@@ -208,7 +208,7 @@ static const char *const templates[] = {
 static bool has_template(enum sim_template real)
 {
 	return real != SIM_TEMPLATE_NONE &&
-	       ((real != SIM_TEMPLATE_GLX && real != SIM_TEMPLATE_EGL) || sim_embedded_find(templates[real]) != NULL);
+	       ((real != SIM_TEMPLATE_GLX && real != SIM_TEMPLATE_EGL) || find_embedded_file(templates[real]) != NULL);
 }
 
 static void place_library(struct files *files, const struct placed *lib)
@@ -261,7 +261,7 @@ static void place_catalog_library(struct files *files, const struct sim_library 
 	(void)snprintf(soname, sizeof(soname), "%s.so.%s", library->stem,
 		       library->soname ? library->soname : files->version);
 	(void)snprintf(link, sizeof(link), "%s.so", library->stem);
-	lib.plain = native ? sim_embedded_find(link) : NULL;
+	lib.plain = native ? find_embedded_file(link) : NULL;
 	(void)snprintf(needed, sizeof(needed), "%s.so.%s", library->needed ? library->needed : "", files->version);
 	place_library(files, &lib);
 }
@@ -301,6 +301,8 @@ static void place_fixed(struct files *files, const char *directory, const struct
 	}
 }
 
+#define WSL_STORE "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0"
+
 static void create_wsl(struct files *files)
 {
 	static const struct fixed_library lib[] = {
@@ -324,24 +326,22 @@ static void create_wsl(struct files *files)
 		{ "libnvidia-ml_loader.so", "libnvidia-ml_loader.so", NULL, SIM_TEMPLATE_NONE },
 		{ "libnvdxgdmal.so.1", "libnvdxgdmal.so.1", NULL, SIM_TEMPLATE_NONE },
 	};
-	static const char directory[] = "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0";
 	size_t n_listed;
 
 	place_fixed(files, "/usr/lib/wsl/lib", lib, GRAFT_COUNT(lib));
 	n_listed = files->n_cache; /* no cache lists the driver store */
-	place_fixed(files, directory, store, GRAFT_COUNT(store));
+	place_fixed(files, WSL_STORE, store, GRAFT_COUNT(store));
 	files->n_cache = n_listed;
-	sim_tree_text(files->tree, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nvcubins.bin", 0444,
-		      "simulated by Graft\n");
+	sim_tree_text(files->tree, WSL_STORE "/nvcubins.bin", 0444, "simulated by Graft\n");
 	/* Next to them the Windows part of the driver, some of which newer drivers load. */
-	sim_tree_text(files->tree, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nvcudart.dll", 0444,
-		      "simulated by Graft\n");
-	sim_tree_text(files->tree, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nv_dispi.inf", 0444,
-		      "simulated by Graft\n");
-	copy_program(files, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/nvidia-smi", "nvidia-smi");
+	sim_tree_text(files->tree, WSL_STORE "/nvcudart.dll", 0444, "simulated by Graft\n");
+	sim_tree_text(files->tree, WSL_STORE "/nv_dispi.inf", 0444, "simulated by Graft\n");
+	copy_program(files, WSL_STORE "/nvidia-smi", "nvidia-smi");
 	copy_program(files, "/usr/lib/wsl/lib/nvidia-smi", "nvidia-smi");
 	sim_tree_text(files->tree, "/etc/ld.so.conf.d/ld.wsl.conf", 0644, "/usr/lib/wsl/lib\n");
 }
+
+#define TEGRA_LISTS "/etc/nvidia-container-runtime/host-files-for-container.d"
 
 static void create_tegra(struct files *files)
 {
@@ -354,33 +354,26 @@ static void create_tegra(struct files *files)
 		{ "libnvos.so", "libnvos.so", NULL, SIM_TEMPLATE_NONE },
 		{ "libnvscibuf.so.1", "libnvscibuf.so.1", NULL, SIM_TEMPLATE_NONE },
 	};
-	static const char csv[] = "/etc/nvidia-container-runtime/host-files-for-container.d";
 	struct graft_buffer drivers = { .max = 0 };
-	char path[256];
 
 	place_fixed(files, files->places->libraries, lib, GRAFT_COUNT(lib));
 	for (size_t i = 0; i < GRAFT_COUNT(lib); i++)
 		graft_buffer_printf(&drivers, "lib, %s/%s\n", files->places->libraries, lib[i].file);
 	graft_buffer_printf(&drivers, "sym, %s/libcuda.so.1\n", files->places->libraries);
-	(void)snprintf(path, sizeof(path), "%s/drivers.csv", csv);
-	sim_parts_buffer(files->tree, path, 0644, &drivers);
-	(void)snprintf(path, sizeof(path), "%s/devices.csv", csv);
-	sim_tree_text(files->tree, path, 0644,
+	sim_parts_buffer(files->tree, TEGRA_LISTS "/drivers.csv", 0644, &drivers);
+	sim_tree_text(files->tree, TEGRA_LISTS "/devices.csv", 0644,
 		      "dev, /dev/nvmap\ndev, /dev/nvhost-ctrl\ndev, /dev/nvhost-gpu\ndev, /dev/nvhost-as-gpu\n"
 		      "dev, /dev/nvgpu/igpu0/power\n");
-	(void)snprintf(path, sizeof(path), "%s/l4t.csv", csv);
 	sim_tree_text(
-	    files->tree, path, 0644,
+	    files->tree, TEGRA_LISTS "/l4t.csv", 0644,
 	    "# what the board has besides\ndir, /usr/share/nvidia-tegra\nlib, %s/libnvrm_*.so\nsym, %s/libcuda.so\n"
 	    "dev, nvgpu/*/power\nlib, %s/libnvidia-not-installed.so.1\n",
 	    files->places->libraries, files->places->libraries, files->places->libraries);
 	sim_tree_text(files->tree, "/usr/share/nvidia-tegra/board.conf", 0644, "simulated by Graft\n");
 	/* Only containers that request all lists get the files of this list. */
-	(void)snprintf(path, sizeof(path), "%s/samples.csv", csv);
-	sim_tree_text(files->tree, path, 0644, "dir, /usr/share/nvidia-tegra-samples\n");
+	sim_tree_text(files->tree, TEGRA_LISTS "/samples.csv", 0644, "dir, /usr/share/nvidia-tegra-samples\n");
 	sim_tree_text(files->tree, "/usr/share/nvidia-tegra-samples/sample", 0644, "simulated by Graft\n");
-	(void)snprintf(path, sizeof(path), "%s", "/etc/ld.so.conf.d/nvidia-tegra.conf");
-	sim_tree_text(files->tree, path, 0644, "%s\n", files->places->libraries);
+	sim_tree_text(files->tree, "/etc/ld.so.conf.d/nvidia-tegra.conf", 0644, "%s\n", files->places->libraries);
 }
 
 /* --- programs, firmware, descriptions --- */

@@ -9,6 +9,10 @@
 #include "create_parts.h"
 #include "elf_writer.h"
 
+#define EGL_DRIVER(library)                                                      \
+	"{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        " \
+	"\"library_path\" : \"" library "\"\n    }\n}\n"
+
 static const struct {
 	unsigned int since; /* major version of the driver */
 	const char *name;   /* below the share directory */
@@ -25,24 +29,12 @@ static const struct {
 	  "\"1.3.277\",\n        \"implementation_version\" : \"1\",\n        \"description\" : \"simulated by "
 	  "Graft\",\n        \"enable_environment\" : { \"__NV_PRIME_RENDER_OFFLOAD\" : \"1\" },\n"
 	  "        \"disable_environment\" : { \"DISABLE_LAYER_NV_OPTIMUS_1\" : \"\" }\n    }\n}\n" },
-	{ 0, "glvnd/egl_vendor.d/10_nvidia.json",
-	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
-	  "\"libEGL_nvidia.so.0\"\n    }\n}\n" },
-	{ 0, "egl/egl_external_platform.d/10_nvidia_wayland.json",
-	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
-	  "\"libnvidia-egl-wayland.so.1\"\n    }\n}\n" },
-	{ 0, "egl/egl_external_platform.d/15_nvidia_gbm.json",
-	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
-	  "\"libnvidia-egl-gbm.so.1\"\n    }\n}\n" },
-	{ 590, "egl/egl_external_platform.d/09_nvidia_wayland2.json",
-	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
-	  "\"libnvidia-egl-wayland2.so.1\"\n    }\n}\n" },
-	{ 560, "egl/egl_external_platform.d/20_nvidia_xcb.json",
-	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
-	  "\"libnvidia-egl-xcb.so.1\"\n    }\n}\n" },
-	{ 560, "egl/egl_external_platform.d/20_nvidia_xlib.json",
-	  "{\n    \"file_format_version\" : \"1.0.0\",\n    \"ICD\" : {\n        \"library_path\" : "
-	  "\"libnvidia-egl-xlib.so.1\"\n    }\n}\n" },
+	{ 0, "glvnd/egl_vendor.d/10_nvidia.json", EGL_DRIVER("libEGL_nvidia.so.0") },
+	{ 0, "egl/egl_external_platform.d/10_nvidia_wayland.json", EGL_DRIVER("libnvidia-egl-wayland.so.1") },
+	{ 0, "egl/egl_external_platform.d/15_nvidia_gbm.json", EGL_DRIVER("libnvidia-egl-gbm.so.1") },
+	{ 590, "egl/egl_external_platform.d/09_nvidia_wayland2.json", EGL_DRIVER("libnvidia-egl-wayland2.so.1") },
+	{ 560, "egl/egl_external_platform.d/20_nvidia_xcb.json", EGL_DRIVER("libnvidia-egl-xcb.so.1") },
+	{ 560, "egl/egl_external_platform.d/20_nvidia_xlib.json", EGL_DRIVER("libnvidia-egl-xlib.so.1") },
 	{ 0, "nvidia/nvoptix.bin", "simulated by Graft\n" },
 };
 

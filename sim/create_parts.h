@@ -12,8 +12,6 @@ void sim_parts_buffer(struct sim_tree *tree, const char *path, mode_t mode, stru
 
 /* Appends the driver's lines of /proc/devices. */
 void sim_proc_devices(const struct sim_topology *topology, struct graft_buffer *out);
-/* Returns whether the driver has /dev/nvidia-caps. */
-bool sim_has_caps(const struct sim_topology *topology);
 
 /* Creates the device nodes and the files that belong to them. */
 void sim_create_nodes(struct sim_tree *tree);

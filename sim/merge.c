@@ -56,15 +56,11 @@ static enum verdict judge(const char *directory, const char *name)
 		return NOTHING_TO_DO;
 	if (lstat(to, &host) < 0)
 		return NEEDS_OVERLAY;
-	if (S_ISDIR(staged.st_mode) && S_ISDIR(host.st_mode))
-		return LOOK_BELOW;
 	/*
-	 * The driver has a directory where the host has a link to one (lib64 -> lib): the host's
-	 * link is kept.
+	 * Where the host has a link to a directory instead of a directory (lib64 -> lib), the link
+	 * is kept.
 	 */
-	if (S_ISDIR(staged.st_mode) && S_ISLNK(host.st_mode))
-		return LOOK_BELOW;
-	return NEEDS_OVERLAY;
+	return S_ISDIR(staged.st_mode) && (S_ISDIR(host.st_mode) || S_ISLNK(host.st_mode)) ? LOOK_BELOW : NEEDS_OVERLAY;
 }
 
 /* --- mounts below a directory that is about to be covered --- */
