@@ -204,6 +204,7 @@ struct graft_health_engine {
 	enum graft_health_engine_kind kind;
 	const char *name; /* "docker", "docker (rootless, uid 1000)", "k3s" */
 	bool rootless;
+	const char *unit;    /* of systemd; NULL = it has the engine's name */
 	const char *program; /* its daemon's program, or podman's; NULL = not found */
 	const char *version; /* from the daemon, otherwise from the database of packages; NULL = unknown */
 	/*

@@ -215,6 +215,7 @@ static const struct graft_field engine_fields[] = {
 	GRAFT_F_ENUM(S, kind, graft_health_engine_names, GRAFT_COUNT(graft_health_engine_names), true, "which engine"),
 	GRAFT_F_STRING(S, name, true, "its name for people"),
 	GRAFT_F_BOOL(S, rootless, "it runs as an ordinary user"),
+	GRAFT_F_STRING(S, unit, false, "unit of systemd, where that has another name"),
 	GRAFT_F_STRING(S, program, false, "its program"),
 	GRAFT_F_STRING(S, version, false, "its version"),
 	GRAFT_F_STRING(S, cdi_library, false, "without a version: that of the CDI library in its program"),

@@ -90,7 +90,9 @@ static const char *engine_restart_command(struct graft_judge *judge, const struc
 	if (strcmp(engine->name, "microk8s") == 0)
 		return "snap restart microk8s";
 	return graft_judge_text(judge, "systemctl restart %s",
-				strcmp(engine->name, "cri-o") == 0 ? "crio" : engine->name);
+				engine->unit                         ? engine->unit
+				: strcmp(engine->name, "cri-o") == 0 ? "crio"
+								     : engine->name);
 }
 
 const char *graft_judge_configure_command(struct graft_judge *judge, const struct graft_health_engine *engine)

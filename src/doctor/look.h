@@ -177,6 +177,8 @@ bool graft_health_has_other_mounts(struct graft_health_look *look, const struct 
 const char *graft_health_find_variable(const char *environment, size_t length, const char *name);
 /* Finds the first process of that name that belongs to root, or NULL. */
 const struct graft_health_process *graft_health_find_process(const struct graft_health_look *look, const char *name);
+/* Finds the process that is, or contains, the kubelet, or NULL. */
+const struct graft_health_process *graft_health_find_kubelet(const struct graft_health_look *look);
 
 /* One function per engine, each in its own file. */
 void graft_health_look_docker(struct graft_health_look *look);

@@ -86,17 +86,13 @@ static void look_at_distribution(struct graft_health_look *look)
 /* --- the kubelet --- */
 
 /* Distributions that include the kubelet in a larger program keep its folder in the usual place. */
-static const char *const kubelets[] = { "kubelet", "kubelite", "k3s-server", "k3s", "rke2" };
-
 static void look_at_kubelet(struct graft_health_look *look)
 {
-	struct graft_health_cluster *cluster = cluster_of(look);
-	const struct graft_health_process *process = NULL;
+	struct graft_health_cluster *cluster = &look->health->cluster;
+	const struct graft_health_process *process = graft_health_find_kubelet(look);
 	struct graft_command_line line;
 	const char *path, *directory = NULL;
 
-	for (size_t i = 0; i < GRAFT_COUNT(kubelets) && !process; i++)
-		process = graft_health_find_process(look, kubelets[i]);
 	cluster->running = process != NULL;
 	path = process ? graft_arena_printf(look->scratch, "%s/cmdline", process->directory) : NULL;
 	if (path && graft_health_read_file(look, path, &line.text, &line.length) == 0)

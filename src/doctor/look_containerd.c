@@ -15,14 +15,31 @@
 #define IMPORT_DEPTH_MAX 4
 #define FILES_MAX        256u
 
-/* The existence of `config` reveals the engine if its program is not in a usual place. */
+/*
+ * The existence of `config` reveals the engine if its program is not in a usual place, and that of
+ * `server` that the node is not an agent, whose processes and units have other names.
+ */
 static const struct {
-	const char *name, *process, *program, *config, *drop_ins;
+	const char *name, *process, *agent, *program, *config, *drop_ins, *server, *server_unit, *agent_unit;
 } engines[] = {
-	{ "containerd", "containerd", "containerd", "/etc/containerd/config.toml", "/etc/containerd/conf.d" },
-	{ "k3s", "k3s-server", NULL, "/var/lib/rancher/k3s/agent/etc/containerd/config.toml", NULL },
-	{ "rke2", "rke2", NULL, "/var/lib/rancher/rke2/agent/etc/containerd/config.toml", NULL },
-	{ "microk8s", "kubelite", NULL, "/var/snap/microk8s/current/args/containerd.toml", NULL },
+	{ .name = "containerd",
+	  .process = "containerd",
+	  .program = "containerd",
+	  .config = "/etc/containerd/config.toml",
+	  .drop_ins = "/etc/containerd/conf.d" },
+	{ .name = "k3s",
+	  .process = "k3s-server",
+	  .agent = "k3s-agent",
+	  .config = "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
+	  .server = "/var/lib/rancher/k3s/server",
+	  .agent_unit = "k3s-agent" },
+	{ .name = "rke2",
+	  .process = "rke2",
+	  .config = "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
+	  .server = "/var/lib/rancher/rke2/server",
+	  .server_unit = "rke2-server",
+	  .agent_unit = "rke2-agent" },
+	{ .name = "microk8s", .process = "kubelite", .config = "/var/snap/microk8s/current/args/containerd.toml" },
 };
 
 /* The CRI plugin's table by the version of the file (SPEC ctk-and-cdi 1.1): 1, 2, 3 and later. */
@@ -182,10 +199,15 @@ static void look_at(struct graft_health_look *look, size_t i)
 	struct reading reading = { .look = look };
 
 	if (!program && !graft_health_exists(look, engines[i].config))
+	if (!process && engines[i].agent)
+		process = graft_health_find_process(look, engines[i].agent);
 		return;
 	reading.engine = graft_health_add_engine(look, GRAFT_ENGINE_CONTAINERD, engines[i].name);
 	if (!reading.engine)
 		return;
+	if (engines[i].server)
+		reading.engine->unit = graft_health_exists(look, engines[i].server) ? engines[i].server_unit
+										    : engines[i].agent_unit;
 	reading.engine->program = program;
 	graft_health_look_daemon(look, reading.engine, process);
 	if (program)

@@ -15,9 +15,9 @@
 #include "formats/procfs.h"
 
 /* Names as in the kernel, truncated to 15 bytes. */
-static const char *const interesting[] = { "dockerd",    "containerd", "crio",     "k3s-server",      "k3s",
-					   "rke2",       "kubelet",    "kubelite", "nvidia-persiste", "nv-fabricmanage",
-					   "nvidia-imex" };
+static const char *const interesting[] = { "dockerd",  "containerd",      "crio",           "kubelet",
+					   "kubelite", "k3s-server",      "k3s-agent",      "k3s",
+					   "rke2",     "nvidia-persiste", "nv-fabricmanage" };
 
 static const struct {
 	const char *name, *process, *socket;
@@ -137,10 +137,7 @@ void graft_health_look_processes(struct graft_health_look *look)
 	}
 	look->health->processes_hidden = graft_root_read(look->host, "/proc/1/comm", GRAFT_SOURCE_FILE_MAX,
 							 look->scratch, &text, &length) < 0;
-	look->health->kubernetes = graft_health_find_process(look, "kubelet") ||
-				   graft_health_find_process(look, "kubelite") ||
-				   graft_health_find_process(look, "k3s-server") ||
-				   graft_health_find_process(look, "rke2") ||
+	look->health->kubernetes = graft_health_find_kubelet(look) ||
 				   graft_health_exists(look, "/var/lib/kubelet/config.yaml");
 	look_at_daemons(look);
 }
@@ -152,6 +149,17 @@ const struct graft_health_process *graft_health_find_process(const struct graft_
 			return &look->processes[i];
 	}
 	return NULL;
+}
+
+const struct graft_health_process *graft_health_find_kubelet(const struct graft_health_look *look)
+{
+	/* Some distributions include it in a larger program. */
+	static const char *const names[] = { "kubelet", "kubelite", "k3s-server", "k3s-agent", "k3s", "rke2" };
+	const struct graft_health_process *process = NULL;
+
+	for (size_t i = 0; i < GRAFT_COUNT(names) && !process; i++)
+		process = graft_health_find_process(look, names[i]);
+	return process;
 }
 
 bool graft_health_has_other_mounts(struct graft_health_look *look, const struct graft_health_process *process)

@@ -907,6 +907,12 @@ WRONG(no_k3s_runtime)
 	no_containerd_runtime(w);
 	w->engines[1].name = "k3s";
 }
+WRONG(no_rke2_runtime)
+{
+	no_containerd_runtime(w);
+	w->engines[1].name = "rke2";
+	w->engines[1].unit = "rke2-agent";
+}
 WRONG(no_microk8s_runtime)
 {
 	no_containerd_runtime(w);
@@ -1416,6 +1422,7 @@ static const struct {
 	{ containerd_not_restarted, C(CONTAINERD_RUNTIME), WARN, "containerd", "has not read it since", "systemctl restart containerd", { 0 } },
 	{ no_containerd_runtime, C(CONTAINERD_RUNTIME), BROKEN, "containerd", "no runtime for \"nvidia\" is configured", "nvidia-ctk runtime configure --runtime=containerd && systemctl restart containerd", { 0 } },
 	{ no_k3s_runtime, C(CONTAINERD_RUNTIME), BROKEN, "k3s", "no runtime", "'systemctl restart k3s'", { 0 } },
+	{ no_rke2_runtime, C(CONTAINERD_RUNTIME), BROKEN, "rke2", "no runtime", "'systemctl restart rke2-agent'", { 0 } },
 	{ no_microk8s_runtime, C(CONTAINERD_RUNTIME), BROKEN, "microk8s", "no runtime", "nvidia-ctk runtime configure --runtime=containerd --config=/var/snap/microk8s/current/args/containerd-template.toml && snap restart microk8s", { 0 } },
 	{ containerd_gives_cdi, C(CONTAINERD_RUNTIME), OK, "containerd", "through CDI", NULL, { 0 } },
 	{ containerd_without_kubernetes, C(CONTAINERD_RUNTIME), OK, "containerd", "only Kubernetes", NULL, { 0 } },

@@ -364,6 +364,29 @@ static void test_kubernetes(void **state)
 	assert_null(look("rke2"));
 }
 
+/* Nodes without the control plane have another process, and another unit. */
+static void test_kubernetes_agents(void **state)
+{
+	const struct graft_health_engine *engine;
+
+	(void)state;
+	fixture_write(fixture, "/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "version = 2\n");
+	fixture_write(fixture, "/var/lib/rancher/rke2/agent/etc/containerd/config.toml", "version = 2\n");
+	process("6", "k3s-agent", 0, 100);
+	options.look_at_cluster = true;
+	engine = look("k3s");
+	options.look_at_cluster = false;
+	assert_true(engine->running);
+	assert_string_equal(engine->unit, "k3s-agent");
+	assert_true(health->kubernetes);
+	assert_true(health->cluster.running);
+	assert_string_equal(look("rke2")->unit, "rke2-agent");
+	fixture_write(fixture, "/var/lib/rancher/k3s/server/token", "");
+	fixture_write(fixture, "/var/lib/rancher/rke2/server/token", "");
+	assert_null(look("k3s")->unit);
+	assert_string_equal(look("rke2")->unit, "rke2-server");
+}
+
 /* --- CRI-O and Podman --- */
 
 static void test_crio(void **state)
@@ -712,6 +735,7 @@ int main(void)
 		TEST(containerd_that_nobody_understands),
 		TEST(containerd_in_circles),
 		TEST(kubernetes),
+		TEST(kubernetes_agents),
 		TEST(crio),
 		TEST(podman),
 		TEST(docker_answers),
