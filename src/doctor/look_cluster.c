@@ -480,7 +480,7 @@ static void look_at_labels(struct graft_health_look *look)
 		return;
 	cluster->labels_file = FEATURES;
 	for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
-		cluster->n_labels += strchr(line, '=') != NULL && line[0] != '#' && line[0] != '\n';
+		cluster->n_labels += line[strcspn(line, "=\n")] == '=' && line[0] != '#';
 }
 
 void graft_health_look_cluster(struct graft_health_look *look)

@@ -695,7 +695,8 @@ static void test_cluster(void **state)
 	fixture_write(fixture, "/var/lib/kubelet/plugins_registry/other.sock", "");
 	fixture_write(fixture, "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json", "{}");
 	fixture_write(fixture, "/run/nvidia/validations/driver-ready", "");
-	fixture_write(fixture, "/etc/kubernetes/node-feature-discovery/features.d/gfd", "# x=y\na=b\nc=d\n\n");
+	fixture_write(fixture, "/etc/kubernetes/node-feature-discovery/features.d/gfd",
+		      "# x=y\nno label\na=b\nc=d\n\n");
 	look();
 	cluster = &health->cluster;
 	assert_true(cluster->running);
