@@ -179,13 +179,6 @@ static void judge_unseen(struct graft_judge *judge)
 		    ->remedy = "Run 'sudo nvidia-ctk doctor' to see everything.";
 }
 
-static int compare_findings(const void *a, const void *b)
-{
-	const struct graft_finding *one = a, *other = b;
-
-	return (one->check > other->check) - (one->check < other->check);
-}
-
 /* Stable: findings of one check keep the order in which they were made. */
 static void sort_findings(struct graft_diagnosis *diagnosis)
 {
@@ -195,7 +188,7 @@ static void sort_findings(struct graft_diagnosis *diagnosis)
 		struct graft_finding moved = findings[i];
 		size_t k = i;
 
-		for (; k > 0 && compare_findings(&findings[k - 1], &moved) > 0; k--)
+		for (; k > 0 && findings[k - 1].check > moved.check; k--)
 			findings[k] = findings[k - 1];
 		findings[k] = moved;
 	}

@@ -7,12 +7,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "doctor/judge_state.h"
-
-static const struct graft_health_cluster *cluster_facts(const struct graft_judge *judge)
-{
-	return &judge->health->cluster;
-}
 
 /* Only root sees the kubelet's folders and the sockets of processes. */
 static bool is_blind(const struct graft_judge *judge)
@@ -24,7 +20,7 @@ static bool is_blind(const struct graft_judge *judge)
 
 static void judge_kubelet(struct graft_judge *judge)
 {
-	const struct graft_health_cluster *cluster = cluster_facts(judge);
+	const struct graft_health_cluster *cluster = &judge->health->cluster;
 
 	if (!cluster->running && judge->health->processes_hidden)
 		graft_judge_add(judge, GRAFT_CHECK_KUBELET, GRAFT_LEVEL_UNKNOWN, "kubelet",
@@ -83,7 +79,7 @@ static void judge_no_plugin(struct graft_judge *judge)
 /* Returns whether more than one process offers something; each then replaces the other. */
 static bool judge_two_plugins(struct graft_judge *judge)
 {
-	const struct graft_health_cluster *cluster = cluster_facts(judge);
+	const struct graft_health_cluster *cluster = &judge->health->cluster;
 	const struct graft_health_plugin *serving[2] = { NULL, NULL };
 	size_t n = 0;
 
@@ -103,7 +99,7 @@ static bool judge_two_plugins(struct graft_judge *judge)
 
 static void judge_unwatched(struct graft_judge *judge, const struct graft_health_plugin *plugin)
 {
-	const struct graft_health_cluster *cluster = cluster_facts(judge);
+	const struct graft_health_cluster *cluster = &judge->health->cluster;
 	const char *subject = plugin_subject(judge, plugin);
 
 	if (cluster->n_sockets == 0 && cluster->running)
@@ -141,7 +137,7 @@ static void judge_device_plugin(struct graft_judge *judge, const struct graft_he
 
 static void judge_device_plugins(struct graft_judge *judge)
 {
-	const struct graft_health_cluster *cluster = cluster_facts(judge);
+	const struct graft_health_cluster *cluster = &judge->health->cluster;
 
 	if (cluster->n_plugins == 0)
 		judge_no_plugin(judge);
@@ -176,7 +172,7 @@ static void judge_resource(struct graft_judge *judge, const struct graft_health_
 
 static void judge_capacity(struct graft_judge *judge)
 {
-	const struct graft_health_cluster *cluster = cluster_facts(judge);
+	const struct graft_health_cluster *cluster = &judge->health->cluster;
 	bool others = false;
 
 	if (cluster->record_problem)
@@ -208,7 +204,7 @@ static void judge_capacity(struct graft_judge *judge)
 /* Whether a plugin names CDI devices; *ret_unknown: it depends on a config file. */
 static bool names_cdi_devices(const struct graft_judge *judge, const char *strategy, bool *ret_unknown)
 {
-	const struct graft_health_cluster *cluster = cluster_facts(judge);
+	const struct graft_health_cluster *cluster = &judge->health->cluster;
 	bool found = false;
 
 	*ret_unknown = false;
@@ -264,7 +260,7 @@ static void judge_handlers(struct graft_judge *judge)
 
 static void judge_plugin_specs(struct graft_judge *judge)
 {
-	const struct graft_health_cluster *cluster = cluster_facts(judge);
+	const struct graft_health_cluster *cluster = &judge->health->cluster;
 	bool unknown;
 
 	if (!names_cdi_devices(judge, "cdi-", &unknown))
@@ -294,15 +290,6 @@ static void judge_plugin_specs(struct graft_judge *judge)
 
 /* --- feature discovery and the operator --- */
 
-static bool has_validation(const struct graft_health_cluster *cluster, const char *name)
-{
-	for (size_t i = 0; i < cluster->n_validations; i++) {
-		if (strcmp(cluster->validations[i], name) == 0)
-			return true;
-	}
-	return false;
-}
-
 static void judge_operator(struct graft_judge *judge)
 {
 	static const struct {
@@ -311,12 +298,12 @@ static void judge_operator(struct graft_judge *judge)
 		{ "driver-ready", "the driver", "driver-validation" },
 		{ "toolkit-ready", "the container runtime", "toolkit-validation" },
 	};
-	const struct graft_health_cluster *cluster = cluster_facts(judge);
+	const struct graft_health_cluster *cluster = &judge->health->cluster;
 
 	if (!cluster->has_operator)
 		return;
 	for (size_t i = 0; i < GRAFT_COUNT(steps); i++) {
-		if (has_validation(cluster, steps[i].file))
+		if (graft_is_in(cluster->validations, cluster->n_validations, steps[i].file))
 			continue;
 		graft_judge_add(
 		    judge, GRAFT_CHECK_GPU_OPERATOR, GRAFT_LEVEL_WARNING, "/run/nvidia/validations",
@@ -335,7 +322,7 @@ static void judge_operator(struct graft_judge *judge)
 
 static void judge_labels(struct graft_judge *judge)
 {
-	const struct graft_health_cluster *cluster = cluster_facts(judge);
+	const struct graft_health_cluster *cluster = &judge->health->cluster;
 
 	if (cluster->labels_file && !cluster->discovers && !judge->health->processes_hidden)
 		graft_judge_add(
@@ -353,7 +340,7 @@ static void judge_labels(struct graft_judge *judge)
 
 void graft_judge_cluster(struct graft_judge *judge)
 {
-	if (!cluster_facts(judge)->asked)
+	if (!judge->health->cluster.asked)
 		return;
 	judge_kubelet(judge);
 	judge_device_plugins(judge);

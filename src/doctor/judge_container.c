@@ -58,53 +58,41 @@ static const char *join_names(struct judge *judge, const char *const *names, siz
 
 /* ---- the request ---- */
 
-/* The command, or setting, by which such a container asks for GPUs. */
-static const char *how_to_ask(const struct graft_case *one)
-{
-	switch (one->engine) {
-	case GRAFT_KEEPER_DOCKER:
-		return "Create it again with 'docker run --gpus all ...'; in a compose file, reserve devices with "
-		       "'capabilities: [gpu]'.";
-	case GRAFT_KEEPER_PODMAN:
-		return "Create it again with 'podman run --device nvidia.com/gpu=all ...'.";
-	case GRAFT_KEEPER_CONTAINERD:
-		return "Create it again with 'ctr run --gpus 0 ...' or 'nerdctl run --gpus all ...'.";
-	case GRAFT_KEEPER_KUBERNETES:
-	case GRAFT_KEEPER_CRIO:
-		return "Give the pod 'runtimeClassName: nvidia', and the container a limit of 'nvidia.com/gpu: 1'.";
-	case GRAFT_KEEPER_RUNC:
-	case GRAFT_KEEPER_CRUN:
-	case GRAFT_KEEPER_UNKNOWN:
-	case GRAFT_KEEPER_MAX:
-		break;
-	}
-	return "Put \"NVIDIA_VISIBLE_DEVICES=all\" into process.env of its config.json, and create it with "
-	       "nvidia-container-runtime.";
-}
+/* By engine, and of the others: how such a container asks for GPUs. */
+static const char *const ways_to_ask[GRAFT_KEEPER_MAX] = {
+	[GRAFT_KEEPER_UNKNOWN] =
+	    "Put \"NVIDIA_VISIBLE_DEVICES=all\" into process.env of its config.json, and create it "
+	    "with nvidia-container-runtime.",
+	[GRAFT_KEEPER_DOCKER] =
+	    "Create it again with 'docker run --gpus all ...'; in a compose file, reserve devices with "
+	    "'capabilities: [gpu]'.",
+	[GRAFT_KEEPER_PODMAN] = "Create it again with 'podman run --device nvidia.com/gpu=all ...'.",
+	[GRAFT_KEEPER_CONTAINERD] = "Create it again with 'ctr run --gpus 0 ...' or 'nerdctl run --gpus all ...'.",
+	[GRAFT_KEEPER_KUBERNETES] = "Give the pod 'runtimeClassName: nvidia', and the container a limit of "
+				    "'nvidia.com/gpu: 1'.",
+	[GRAFT_KEEPER_CRIO] =
+	    "Give the pod 'runtimeClassName: nvidia', and the container a limit of 'nvidia.com/gpu: 1'.",
+};
 
-/* What to change for a container that asks by its environment. */
-static const char *how_to_be_heard(const struct graft_case *one)
+/* Likewise, what to change for a container that asks by its environment. */
+static const char *const ways_to_be_heard[GRAFT_KEEPER_MAX] = {
+	[GRAFT_KEEPER_UNKNOWN] =
+	    "Create it with nvidia-container-runtime instead, which changes containers on 'create' and "
+	    "passes 'run' on.",
+	[GRAFT_KEEPER_DOCKER] =
+	    "Create it again with 'docker run --gpus all ...' or 'docker run --runtime=nvidia ...'; "
+	    "'nvidia-ctk runtime configure --runtime=docker --set-as-default' does that for every "
+	    "container.",
+	[GRAFT_KEEPER_PODMAN] = "Create it again with 'podman run --device nvidia.com/gpu=all ...'.",
+	[GRAFT_KEEPER_CONTAINERD] = "Create it again with 'ctr run --gpus 0 ...' or with '--runc-binary "
+				    "nvidia-container-runtime'.",
+	[GRAFT_KEEPER_KUBERNETES] = "Give the pod 'runtimeClassName: nvidia'.",
+	[GRAFT_KEEPER_CRIO] = "Give the pod 'runtimeClassName: nvidia'.",
+};
+
+static const char *way_of(const struct graft_case *one, const char *const ways[GRAFT_KEEPER_MAX])
 {
-	switch (one->engine) {
-	case GRAFT_KEEPER_DOCKER:
-		return "Create it again with 'docker run --gpus all ...' or 'docker run --runtime=nvidia ...'; "
-		       "'nvidia-ctk "
-		       "runtime configure --runtime=docker --set-as-default' does that for every container.";
-	case GRAFT_KEEPER_PODMAN:
-		return "Create it again with 'podman run --device nvidia.com/gpu=all ...'.";
-	case GRAFT_KEEPER_CONTAINERD:
-		return "Create it again with 'ctr run --gpus 0 ...' or with '--runc-binary nvidia-container-runtime'.";
-	case GRAFT_KEEPER_KUBERNETES:
-	case GRAFT_KEEPER_CRIO:
-		return "Give the pod 'runtimeClassName: nvidia'.";
-	case GRAFT_KEEPER_RUNC:
-	case GRAFT_KEEPER_CRUN:
-	case GRAFT_KEEPER_UNKNOWN:
-	case GRAFT_KEEPER_MAX:
-		break;
-	}
-	return "Create it with nvidia-container-runtime instead, which changes containers on 'create' and passes 'run' "
-	       "on.";
+	return ways[one->engine] ? ways[one->engine] : ways[GRAFT_KEEPER_UNKNOWN];
 }
 
 static bool judge_case_request(struct judge *judge)
@@ -123,7 +111,7 @@ static bool judge_case_request(struct judge *judge)
 		    "for.",
 		    "what it asks for is refused: %s", asked->problem);
 	else if (asked->wants && asked->n_devices == 1 && strcmp(asked->devices[0], "none") == 0)
-		add_case_finding(judge, GRAFT_CASE_REQUEST, GRAFT_LEVEL_WARNING, how_to_ask(one),
+		add_case_finding(judge, GRAFT_CASE_REQUEST, GRAFT_LEVEL_WARNING, way_of(one, ways_to_ask),
 				 "it asks for the driver without a GPU (%s=none)",
 				 asked->origin ? asked->origin : "NVIDIA_VISIBLE_DEVICES");
 	else if (asked->wants && asked->n_devices > 0)
@@ -147,7 +135,7 @@ static bool judge_case_request(struct judge *judge)
 				 "it asks through %s, which config.toml allows only for privileged containers",
 				 asked->ignored);
 	else
-		add_case_finding(judge, GRAFT_CASE_REQUEST, GRAFT_LEVEL_WARNING, how_to_ask(one),
+		add_case_finding(judge, GRAFT_CASE_REQUEST, GRAFT_LEVEL_WARNING, way_of(one, ways_to_ask),
 				 "it never asked for a GPU");
 	return asked->wants;
 }
@@ -163,7 +151,7 @@ static void judge_way(struct judge *judge)
 	case GRAFT_CASE_WAY_UNKNOWN:
 		break;
 	case GRAFT_CASE_WAY_NONE:
-		add_case_finding(judge, GRAFT_CASE_WAY, GRAFT_LEVEL_BROKEN, how_to_be_heard(one),
+		add_case_finding(judge, GRAFT_CASE_WAY, GRAFT_LEVEL_BROKEN, way_of(one, ways_to_be_heard),
 				 "nothing read its request for GPUs: %s created it, without a hook or CDI device",
 				 runtime);
 		break;
@@ -181,7 +169,7 @@ static void judge_way(struct judge *judge)
 				 graft_keeper_names[one->engine]);
 		break;
 	case GRAFT_CASE_WAY_DEVICES:
-		add_case_finding(judge, GRAFT_CASE_WAY, GRAFT_LEVEL_WARNING, how_to_ask(one),
+		add_case_finding(judge, GRAFT_CASE_WAY, GRAFT_LEVEL_WARNING, way_of(one, ways_to_ask),
 				 "it has only device nodes, such as %s, and nothing else of the driver",
 				 one->asked.n_nodes > 0 ? one->asked.nodes[0] : "/dev/nvidia0");
 		break;

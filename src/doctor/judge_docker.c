@@ -14,9 +14,9 @@
 #define HOOK           "nvidia-container-runtime-hook"
 #define NO_DRIVER_TEXT "could not select device driver \"\" with capabilities: [[gpu]]"
 
-static const char *docker_restart_command(const struct graft_health_engine *engine)
+static const char *docker_command(struct graft_judge *judge, const struct graft_health_engine *engine, const char *verb)
 {
-	return engine->rootless ? "systemctl --user restart docker" : "systemctl restart docker";
+	return graft_judge_text(judge, "systemctl %s%s docker", engine->rootless ? "--user " : "", verb);
 }
 
 /*
@@ -61,13 +61,13 @@ static void judge_docker_gpus(struct graft_judge *judge, const struct graft_heal
 					  "%s is at %s, which is not in the daemon's PATH%s%s (" NO_DRIVER_TEXT ")",
 					  HOOK, elsewhere, engine->path ? ": " : "", engine->path ? engine->path : "");
 		finding->remedy = graft_judge_text(judge, "Run 'ln -s %s /usr/bin/%s && %s'.", elsewhere, HOOK,
-						   docker_restart_command(engine));
+						   docker_command(judge, engine, "restart"));
 	} else if (!engine->hook) {
 		finding = graft_judge_add(judge, GRAFT_CHECK_DOCKER_GPUS, GRAFT_LEVEL_BROKEN, engine->name,
 					  "%s is not installed (" NO_DRIVER_TEXT ")", HOOK);
 		finding->remedy = graft_judge_text(judge,
 						   "Install the package nvidia-container-toolkit, then run '%s'.",
-						   docker_restart_command(engine));
+						   docker_command(judge, engine, "restart"));
 	} else if (graft_judge_is_hook_newer(engine)) {
 		finding = graft_judge_add(
 		    judge, GRAFT_CHECK_DOCKER_GPUS, GRAFT_LEVEL_UNKNOWN, engine->name,
@@ -75,7 +75,7 @@ static void judge_docker_gpus(struct graft_judge *judge, const struct graft_heal
 		    "works unless this was the first installation (" NO_DRIVER_TEXT ")",
 		    engine->hook);
 		finding->remedy = graft_judge_text(judge, "If '--gpus' does not work, run '%s'.",
-						   docker_restart_command(engine));
+						   docker_command(judge, engine, "restart"));
 	} else {
 		graft_judge_add(judge, GRAFT_CHECK_DOCKER_GPUS, GRAFT_LEVEL_OK, engine->name, "'--gpus' uses %s%s",
 				engine->hook, engine->running ? "" : "; the daemon is not running");
@@ -89,16 +89,11 @@ static const char *main_file(const struct graft_health_engine *engine)
 	return engine->n_files > 0 ? engine->files[0].path : "/etc/docker/daemon.json";
 }
 
-static const char *docker_reload_command(const struct graft_health_engine *engine)
-{
-	return engine->rootless ? "systemctl --user reload docker" : "systemctl reload docker";
-}
-
 static const char *docker_configure_command(struct graft_judge *judge, const struct graft_health_engine *engine)
 {
 	return graft_judge_text(judge, "nvidia-ctk runtime configure --runtime=docker%s%s && %s",
 				engine->rootless ? " --config=" : "", engine->rootless ? main_file(engine) : "",
-				docker_reload_command(engine));
+				docker_command(judge, engine, "reload"));
 }
 
 /* '--gpus' does not need the runtime, so this is only wrong if something relies on it. */
@@ -171,7 +166,7 @@ static bool judge_docker_answer(struct graft_judge *judge, const struct graft_he
 		    answer->default_runtime, main_file(engine), engine->default_runtime);
 	else
 		return true;
-	finding->remedy = graft_judge_text(judge, "Run '%s'.", docker_reload_command(engine));
+	finding->remedy = graft_judge_text(judge, "Run '%s'.", docker_command(judge, engine, "reload"));
 	return false;
 }
 
@@ -197,7 +192,7 @@ static void judge_runtime(struct graft_judge *judge, const struct graft_health_e
 		    ->remedy = strcmp(answer->problem, strerror(EACCES)) == 0
 				   ? "Run 'sudo nvidia-ctk doctor'."
 				   : graft_judge_text(judge, "If its files were changed since it started, run '%s'.",
-						      docker_reload_command(engine));
+						      docker_command(judge, engine, "reload"));
 	if (answers && !judge_docker_answer(judge, engine))
 		return;
 	if (n == 0)

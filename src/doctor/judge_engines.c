@@ -3,7 +3,6 @@
  * judge_engines: judges containerd and its variants, CRI-O and Podman, and the files of all
  * engines.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -40,8 +39,7 @@ static void judge_place(struct graft_judge *judge)
 static void judge_files(struct graft_judge *judge)
 {
 	const struct graft_health *health = judge->health;
-	char names[256] = "";
-	size_t length = 0;
+	const char *names = "";
 
 	for (size_t i = 0; i < health->n_engines; i++) {
 		const struct graft_health_engine *engine = &health->engines[i];
@@ -53,17 +51,14 @@ static void judge_files(struct graft_judge *judge)
 				    ->remedy = graft_judge_file_remedy(judge, engine->files[k].problem,
 								       "until then nothing in it has an effect");
 		}
-		if (length < sizeof(names))
-			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i > 0 ? ", " : "",
-						   engine->name);
+		names = graft_judge_text(judge, "%s%s%s", names, i > 0 ? ", " : "", engine->name);
 	}
 	if (health->n_engines == 0)
 		graft_judge_add(judge, GRAFT_CHECK_ENGINES, GRAFT_LEVEL_WARNING, "container engines",
 				"none was found: neither Docker nor containerd, CRI-O or Podman")
 		    ->remedy = "Install one.";
 	else
-		graft_judge_add(judge, GRAFT_CHECK_ENGINES, GRAFT_LEVEL_OK, graft_judge_text(judge, "%s", names),
-				"found");
+		graft_judge_add(judge, GRAFT_CHECK_ENGINES, GRAFT_LEVEL_OK, names, "found");
 }
 
 /* --- containerd --- */
@@ -283,12 +278,8 @@ static void judge_crio(struct graft_judge *judge, const struct graft_health_engi
 					engine->runtimes[0].name, engine->runtimes[0].path);
 	} else if (engine->n_hooks > 0) {
 		graft_judge_add(judge, check, GRAFT_LEVEL_OK, engine->name, "runs the hook %s", engine->hooks[0].path);
-	} else if (graft_judge_cdi_of(judge, engine).state >= GRAFT_CDI_PERHAPS) {
-		graft_judge_add(judge, check, GRAFT_LEVEL_OK, engine->name,
-				"has no runtime nvidia; containers get GPUs through CDI");
 	} else {
-		graft_judge_add(judge, check, GRAFT_LEVEL_BROKEN, engine->name, NO_HANDLE)->remedy = graft_judge_text(
-		    judge, "Run '%s'.", graft_judge_configure_command(judge, engine));
+		judge_absent_engine_runtime(judge, engine, check);
 	}
 }
 

@@ -7,6 +7,8 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
+#include "base/strings.h"
 #include "doctor/judge_state.h"
 #include "formats/cdi/cdi.h"
 #include "plan/compat_directory.h"
@@ -70,11 +72,9 @@ static void judge_cdi_device(struct graft_judge *judge, const char *name)
 {
 	const struct graft_health_cdi *cdi = &judge->health->cdi;
 
-	for (size_t i = 0; i < cdi->n_devices; i++) {
-		if (strcmp(cdi->devices[i], name) == 0) {
-			graft_judge_add(judge, GRAFT_CHECK_REQUESTED_DEVICES, GRAFT_LEVEL_OK, name, "is in a CDI spec");
-			return;
-		}
+	if (graft_is_in(cdi->devices, cdi->n_devices, name)) {
+		graft_judge_add(judge, GRAFT_CHECK_REQUESTED_DEVICES, GRAFT_LEVEL_OK, name, "is in a CDI spec");
+		return;
 	}
 	graft_judge_add(judge, GRAFT_CHECK_REQUESTED_DEVICES, GRAFT_LEVEL_BROKEN, name,
 			"unresolvable CDI device: it is in no spec in %s%s%s",
@@ -210,10 +210,9 @@ static void judge_image(struct graft_judge *judge)
 static const struct graft_compat_library *find_image_compat(const struct graft_image *image)
 {
 	for (size_t i = 0; i < image->n_compat; i++) {
-		const char *slash = strrchr(image->compat[i].path, '/');
-		const char *name = slash ? slash + 1 : image->compat[i].path;
+		const char *name = graft_path_name(image->compat[i].path);
 
-		if (strncmp(name, CUDA_PREFIX, strlen(CUDA_PREFIX)) == 0 && strchr(name + strlen(CUDA_PREFIX), '.'))
+		if (graft_starts_with(name, CUDA_PREFIX) && strchr(name + strlen(CUDA_PREFIX), '.'))
 			return &image->compat[i];
 	}
 	return NULL;
