@@ -9,8 +9,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/nearest.h"
 #include "base/path.h"
 #include "base/strings.h"
@@ -94,11 +95,16 @@ static int pick_container(struct graft_finder *finder, const char *word,
 /* The inode of a process' mount namespace; 0 if the process has ended, or may not be examined. */
 static uint64_t mount_namespace(const struct graft_finder *finder, const char *process)
 {
-	const char *path = graft_arena_printf(finder->arena, "/proc/%s/ns/mnt", process);
-	struct stat st;
+	const char *path = graft_arena_printf(finder->arena, "/proc/%s/ns/mnt", process), *number;
+	auto_close int fd = path ? graft_root_openat(finder->host, path, O_PATH | O_NOFOLLOW) : -ENOMEM;
+	char target[64]; /* "mnt:[4026531841]": the link itself has another inode */
+	ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof(target) - 1);
 
-	/* The link has the namespace's inode only in its target. */
-	return path && graft_finder_stat_link(finder, path, &st) == 0 ? st.st_ino : 0;
+	if (n < 0)
+		return 0;
+	target[n] = '\0';
+	number = strchr(target, '[');
+	return number ? strtoull(number + 1, NULL, 10) : 0;
 }
 
 static bool is_process(const struct graft_finder *finder, const char *word)

@@ -85,21 +85,6 @@ static const char *copy_string(struct graft_finder *finder, const struct graft_j
 	return string && string[0] != '\0' ? graft_arena_strdup(finder->arena, string) : NULL;
 }
 
-int graft_finder_stat_link(const struct graft_finder *finder, const char *path, struct stat *ret_stat)
-{
-	auto_close int fd = graft_root_openat(finder->host, path, O_PATH | O_NOFOLLOW);
-	char target[64];
-	ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof(target) - 1);
-	const char *number;
-
-	if (n < 0)
-		return fd < 0 ? fd : -errno;
-	target[n] = '\0';
-	number = strchr(target, '[');
-	*ret_stat = (struct stat){ .st_ino = number ? strtoull(number + 1, NULL, 10) : 0 };
-	return number ? 0 : -EINVAL;
-}
-
 /* ---- what is known of one container ---- */
 
 /* Returns the container with that ID, which is added if necessary; NULL if that fails. */

@@ -19,7 +19,5 @@ struct graft_finder {
 
 /* Fills in the containers. Failed allocations are recorded in the arena. */
 void graft_finder_collect(struct graft_finder *finder);
-/* stat(2) of the object to which a link of procfs refers. Returns 0 or -errno. */
-int graft_finder_stat_link(const struct graft_finder *finder, const char *path, struct stat *ret_stat);
 
 #endif

@@ -100,54 +100,38 @@ static int look_at_all(struct graft_health_look *look, struct graft_error *err)
 	survey_driver(&look->survey);
 	for (size_t i = 0; i < GRAFT_COUNT(concerns); i++)
 		concerns[i](look);
-	if (graft_health_look_image(look, err) < 0)
-		return -1;
-	if (graft_arena_failed(look->arena) || graft_arena_failed(look->scratch))
-		return graft_fail_memory(err);
-	return graft_survey_check(&look->survey, "this host", err);
+	return graft_health_look_image(look, err);
 }
 
-static int open_health(struct graft_health_look *look, unsigned int needs, struct graft_error *err)
+static int examine_health(struct graft_health_look *look, struct graft_error *err)
 {
-	if (graft_survey_open(&look->survey, &look->options->host, needs, err) < 0)
+	struct graft_survey *survey = &look->survey;
+
+	if (graft_survey_open(survey, &look->options->host, look->versions_only ? 0 : NEEDS, err) < 0)
 		return -1;
-	look->host = look->survey.host.fd >= 0 ? &look->survey.host : &look->survey.root;
+	look->host = survey->host.fd >= 0 ? &survey->host : &survey->root;
 	look->arena = look->health->arena;
-	return 0;
-}
-
-static int collect_health(struct graft_health_look *look, struct graft_error *err)
-{
-	struct graft_inventory *inventory;
-
-	if (open_health(look, NEEDS, err) < 0 || look_at_all(look, err) < 0)
+	if (look->versions_only)
+		graft_health_look_engines(look);
+	else if (look_at_all(look, err) < 0)
 		return -1;
-	inventory = graft_survey_detach(&look->survey);
-	look->health->inventory = *inventory;
-	return 0;
-}
-
-static int collect_readers(struct graft_health_look *look, struct graft_error *err)
-{
-	look->versions_only = true;
-	if (open_health(look, 0, err) < 0)
-		return -1;
-	graft_health_look_engines(look);
 	if (graft_arena_failed(look->arena) || graft_arena_failed(look->scratch))
 		return graft_fail_memory(err);
-	return graft_survey_check(&look->survey, "this host", err);
+	return graft_survey_check(survey, "this host", err);
 }
 
-static int collect(const struct graft_health_options *options,
-		   int (*collector)(struct graft_health_look *look, struct graft_error *err),
-		   struct graft_health **ret_health, struct graft_error *err)
+static int collect(const struct graft_health_options *options, bool versions_only, struct graft_health **ret_health,
+		   struct graft_error *err)
 {
-	struct graft_health_look look = { .options = options, .survey = GRAFT_SURVEY_INIT };
-	int rc;
+	struct graft_health_look look = { .options = options,
+					  .survey = GRAFT_SURVEY_INIT,
+					  .health = new_health(),
+					  .scratch = graft_arena_new(SCRATCH_MAX),
+					  .versions_only = versions_only };
+	int rc = look.health && look.scratch ? examine_health(&look, err) : graft_fail_memory(err);
 
-	look.health = new_health();
-	look.scratch = graft_arena_new(SCRATCH_MAX);
-	rc = look.health && look.scratch ? collector(&look, err) : graft_fail_memory(err);
+	if (rc == 0 && !versions_only)
+		look.health->inventory = *graft_survey_detach(&look.survey);
 	graft_survey_close(&look.survey);
 	(void)graft_arena_free(look.scratch);
 	if (rc < 0)
@@ -160,13 +144,13 @@ static int collect(const struct graft_health_options *options,
 int graft_health_collect(const struct graft_health_options *options, struct graft_health **ret_health,
 			 struct graft_error *err)
 {
-	return collect(options, collect_health, ret_health, err);
+	return collect(options, false, ret_health, err);
 }
 
 int graft_health_collect_readers(const struct graft_health_options *options, struct graft_health **ret_health,
 				 struct graft_error *err)
 {
-	return collect(options, collect_readers, ret_health, err);
+	return collect(options, true, ret_health, err);
 }
 
 void graft_health_write(const struct graft_health *health, struct graft_buffer *out)

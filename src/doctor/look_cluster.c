@@ -5,7 +5,6 @@
  * containers, since the device plugin usually runs in one.
  */
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,17 +35,10 @@
 #define ACCEPTS   0x10000ul
 #define CONNECTED 3ul
 
-static struct graft_health_cluster *cluster_of(struct graft_health_look *look)
-{
-	return &look->health->cluster;
-}
-
 static void push_cluster_text(struct graft_health_look *look, const char ***items, size_t *n, const char *text)
 {
-	const char *copy = text ? graft_arena_strdup(look->arena, text) : NULL;
-
-	if (copy)
-		(void)graft_arena_push_string(look->arena, items, n, copy);
+	if (text)
+		(void)graft_arena_push_string(look->arena, items, n, text);
 }
 
 /* --- the distribution --- */
@@ -78,7 +70,7 @@ static void look_at_distribution(struct graft_health_look *look)
 		if (at->line &&
 		    (graft_health_read_file(look, at->file, &text, &length) < 0 || !has_line_of(text, at->line)))
 			continue;
-		cluster_of(look)->distribution = at->name;
+		look->health->cluster.distribution = at->name;
 		return;
 	}
 }
@@ -102,12 +94,12 @@ static void look_at_kubelet(struct graft_health_look *look)
 
 static const char *below_kubelet(struct graft_health_look *look, const char *name)
 {
-	return graft_arena_printf(look->scratch, "%s/%s", cluster_of(look)->directory, name);
+	return graft_arena_printf(look->scratch, "%s/%s", look->health->cluster.directory, name);
 }
 
 static void look_at_folder(struct graft_health_look *look, const char *name)
 {
-	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_cluster *cluster = &look->health->cluster;
 	const char *folder = below_kubelet(look, name), **names;
 	size_t n;
 
@@ -126,7 +118,7 @@ static void look_at_folder(struct graft_health_look *look, const char *name)
 
 static void look_at_folders(struct graft_health_look *look)
 {
-	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_cluster *cluster = &look->health->cluster;
 	const char *socket = below_kubelet(look, "device-plugins/kubelet.sock");
 	const char *registry = below_kubelet(look, "plugins_registry");
 
@@ -140,10 +132,10 @@ static void look_at_folders(struct graft_health_look *look)
 
 static struct graft_health_resource *find_cluster_resource(struct graft_health_look *look, const char *name)
 {
-	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_cluster *cluster = &look->health->cluster;
 	struct graft_health_resource *resource;
 
-	if (!name || strncmp(name, VENDOR, strlen(VENDOR)) != 0)
+	if (!name || !graft_starts_with(name, VENDOR))
 		return NULL;
 	for (size_t i = 0; i < cluster->n_resources; i++) {
 		if (strcmp(cluster->resources[i].name, name) == 0)
@@ -195,7 +187,7 @@ static void read_kubelet_record(struct graft_health_look *look, const struct gra
 
 static void look_at_record(struct graft_health_look *look)
 {
-	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_cluster *cluster = &look->health->cluster;
 	auto_json_document struct graft_json_document *document = NULL;
 	const char *path = below_kubelet(look, CHECKPOINT), *text;
 	struct graft_error err = { .status = GRAFT_OK };
@@ -301,9 +293,9 @@ static bool is_program(struct graft_health_look *look, const char *directory, co
 	/* Visible only to the owner. */
 	if (!target)
 		return true;
-	target = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
+	target = graft_path_name(target);
 	/* " (deleted)" follows when it was updated. */
-	return strncmp(target, name, length) == 0 && (target[length] == '\0' || target[length] == ' ');
+	return graft_starts_with(target, name) && (target[length] == '\0' || target[length] == ' ');
 }
 
 /*
@@ -327,7 +319,7 @@ static bool is_process_of_root(struct graft_health_look *look, const char *direc
 
 static void add_device_plugin(struct graft_health_look *look, const char *pid, const char *directory)
 {
-	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_cluster *cluster = &look->health->cluster;
 	struct graft_health_plugin *plugin;
 	bool container;
 
@@ -346,7 +338,7 @@ static void add_device_plugin(struct graft_health_look *look, const char *pid, c
 /* An installer shares the host's process IDs, so that it can signal the engine. */
 static void add_installer(struct graft_health_look *look, const char *pid, const char *directory)
 {
-	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_cluster *cluster = &look->health->cluster;
 	struct graft_health_installer *installer;
 	const char *root = plugin_setting(look, directory, "--toolkit-install-dir", "TOOLKIT_INSTALL_DIR");
 	bool container;
@@ -381,8 +373,8 @@ static void look_at_programs_of_cluster(struct graft_health_look *look)
 		if ((strcmp(text, INSTALLER_NAME "\n") == 0 || strcmp(text, INSTALLER_LINK "\n") == 0) &&
 		    is_program(look, directory, INSTALLER))
 			add_installer(look, names[i], directory);
-		cluster_of(look)->discovers |= strcmp(text, DISCOVERY_NAME "\n") == 0 &&
-					       is_program(look, directory, "gpu-feature-discovery");
+		look->health->cluster.discovers |= strcmp(text, DISCOVERY_NAME "\n") == 0 &&
+						   is_program(look, directory, "gpu-feature-discovery");
 	}
 }
 
@@ -390,7 +382,7 @@ static void look_at_programs_of_cluster(struct graft_health_look *look)
 
 static void look_at_plugin_specs(struct graft_health_look *look)
 {
-	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_cluster *cluster = &look->health->cluster;
 	const char **names;
 	size_t n;
 
@@ -405,7 +397,7 @@ static void look_at_plugin_specs(struct graft_health_look *look)
 
 static void look_at_operator(struct graft_health_look *look)
 {
-	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_cluster *cluster = &look->health->cluster;
 	const char **names;
 	size_t n;
 
@@ -432,7 +424,7 @@ static void look_at_toolkit(struct graft_health_look *look, const char *director
 	static const char *const parts[] = { "nvidia-container-runtime", "nvidia-container-runtime-hook",
 					     "nvidia-cdi-hook", "nvidia-ctk",
 					     ".config/nvidia-container-runtime/config.toml" };
-	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_cluster *cluster = &look->health->cluster;
 	struct graft_health_toolkit *toolkit;
 
 	if (!directory || has_toolkit(cluster, directory) || !graft_health_exists(look, directory))
@@ -472,11 +464,11 @@ static void look_at_toolkits(struct graft_health_look *look)
 
 static void look_at_labels(struct graft_health_look *look)
 {
-	struct graft_health_cluster *cluster = cluster_of(look);
+	struct graft_health_cluster *cluster = &look->health->cluster;
 	const char *text;
 	size_t length;
 
-	if (!graft_health_exists(look, FEATURES) || graft_health_read_file(look, FEATURES, &text, &length) < 0)
+	if (graft_health_read_file(look, FEATURES, &text, &length) < 0)
 		return;
 	cluster->labels_file = FEATURES;
 	for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
@@ -487,10 +479,10 @@ void graft_health_look_cluster(struct graft_health_look *look)
 {
 	if (!look->options->look_at_cluster)
 		return;
-	cluster_of(look)->asked = true;
+	look->health->cluster.asked = true;
 	look_at_distribution(look);
 	look_at_kubelet(look);
-	if (!cluster_of(look)->directory)
+	if (!look->health->cluster.directory)
 		return;
 	look_at_folders(look);
 	look_at_record(look);

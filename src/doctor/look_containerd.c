@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "doctor/look.h"
 #include "formats/toml/toml.h"
 
@@ -90,10 +91,8 @@ static void read_plugin(struct reading *reading, size_t file, const struct graft
 static bool switches_off_cri(const char *const *plugins, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < GRAFT_COUNT(tables); k++) {
-			if (strcmp(plugins[i], tables[k]) == 0)
-				return true;
-		}
+		if (graft_is_in(tables, GRAFT_COUNT(tables), plugins[i]))
+			return true;
 	}
 	return false;
 }
@@ -199,16 +198,16 @@ static void look_at(struct graft_health_look *look, size_t i)
 	struct reading reading = { .look = look };
 
 	if (!program && !graft_health_exists(look, engines[i].config))
+		return;
 	if (!process && engines[i].agent)
 		process = graft_health_find_process(look, engines[i].agent);
-		return;
 	reading.engine = graft_health_add_engine(look, GRAFT_ENGINE_CONTAINERD, engines[i].name);
 	if (!reading.engine)
 		return;
+	reading.engine->program = program;
 	if (engines[i].server)
 		reading.engine->unit = graft_health_exists(look, engines[i].server) ? engines[i].server_unit
 										    : engines[i].agent_unit;
-	reading.engine->program = program;
 	graft_health_look_daemon(look, reading.engine, process);
 	if (program)
 		graft_health_look_version(look, reading.engine);

@@ -12,18 +12,13 @@
 #define CONFIG   "/etc/crio/crio.conf"
 #define DROP_INS "/etc/crio/crio.conf.d"
 
-static void look_at_crio_config(struct graft_health_look *look, struct graft_health_engine *engine, const char *path)
-{
-	static const struct graft_health_toml_keys keys = {
-		.runtimes = "crio.runtime.runtimes",
-		.program = ".runtime_path",
-		.default_runtime = "crio.runtime.default_runtime",
-		.hooks = "crio.runtime.hooks_dir",
-		.cdi = "crio.runtime.cdi_spec_dirs",
-	};
-
-	graft_health_read_settings(look, engine, path, &keys);
-}
+static const struct graft_health_toml_keys crio_keys = {
+	.runtimes = "crio.runtime.runtimes",
+	.program = ".runtime_path",
+	.default_runtime = "crio.runtime.default_runtime",
+	.hooks = "crio.runtime.hooks_dir",
+	.cdi = "crio.runtime.cdi_spec_dirs",
+};
 
 void graft_health_look_crio(struct graft_health_look *look)
 {
@@ -41,12 +36,12 @@ void graft_health_look_crio(struct graft_health_look *look)
 	graft_health_look_version(look, engine);
 	if (!graft_health_wants_config(look, engine))
 		return;
-	look_at_crio_config(look, engine, CONFIG);
+	graft_health_read_settings(look, engine, CONFIG, &crio_keys);
 	(void)graft_health_list(look, DROP_INS, &names, &n);
 	for (size_t i = 0; i < n; i++) {
 		path = graft_arena_printf(look->scratch, DROP_INS "/%s", names[i]);
 		if (path)
-			look_at_crio_config(look, engine, path);
+			graft_health_read_settings(look, engine, path, &crio_keys);
 	}
 	graft_health_look_hooks(look, engine, GRAFT_HOOKS_OF_PACKAGES);
 	graft_health_look_hooks(look, engine, GRAFT_HOOKS_OF_ADMINISTRATOR);

@@ -136,25 +136,14 @@ static void read_options(struct graft_health_look *look, struct graft_health_eng
 	if (!path || graft_health_read_file(look, path, &words, &length) < 0)
 		return;
 	for (const char *at = words; at < words + length; at = next) {
-		value = option_value(at, words + length, "--config-file", &next);
-		if (value) {
+		if ((value = option_value(at, words + length, "--config-file", &next)))
 			place->config = value;
-			continue;
-		}
-		value = option_value(at, words + length, "--host", &next);
-		if (!value)
-			value = option_value(at, words + length, "-H", &next);
-		if (value) {
+		else if ((value = option_value(at, words + length, "--host", &next)) ||
+			 (value = option_value(at, words + length, "-H", &next)))
 			note_docker_host(look, value, place);
-			continue;
-		}
-		value = option_value(at, words + length, "--add-runtime", &next);
-		if (value) {
+		else if ((value = option_value(at, words + length, "--add-runtime", &next)))
 			add_option_runtime(look, engine, value);
-			continue;
-		}
-		value = option_value(at, words + length, "--default-runtime", &next);
-		if (value)
+		else if ((value = option_value(at, words + length, "--default-runtime", &next)))
 			engine->default_runtime = graft_arena_strdup(look->arena, value);
 	}
 }

@@ -3,24 +3,18 @@
  * look_podman: Podman, which has no daemon: each command reads containers.conf of the distribution,
  * of the administrator and, for an ordinary user, of that user, each with its drop-ins.
  */
-#include <string.h>
-
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "doctor/look.h"
 #include "formats/toml/toml.h"
 
-static void look_at_podman_config(struct graft_health_look *look, struct graft_health_engine *engine, const char *path)
-{
-	static const struct graft_health_toml_keys keys = {
-		.runtimes = "engine.runtimes",
-		.program = "",
-		.default_runtime = "engine.runtime",
-		.hooks = "engine.hooks_dir",
-		.cdi = "engine.cdi_spec_dirs",
-	};
-
-	graft_health_read_settings(look, engine, path, &keys);
-}
+static const struct graft_health_toml_keys podman_keys = {
+	.runtimes = "engine.runtimes",
+	.program = "",
+	.default_runtime = "engine.runtime",
+	.hooks = "engine.hooks_dir",
+	.cdi = "engine.cdi_spec_dirs",
+};
 
 /* FILE and FILE.d/NAME.conf */
 static void look_at_configs(struct graft_health_look *look, struct graft_health_engine *engine, const char *path)
@@ -30,16 +24,14 @@ static void look_at_configs(struct graft_health_look *look, struct graft_health_
 
 	if (!directory)
 		return;
-	look_at_podman_config(look, engine, path);
+	graft_health_read_settings(look, engine, path, &podman_keys);
 	(void)graft_health_list(look, directory, &names, &n);
 	for (size_t i = 0; i < n; i++) {
-		const char *dot = strrchr(names[i], '.');
-
-		path = dot && strcmp(dot, ".conf") == 0
+		path = graft_ends_with(names[i], ".conf")
 			   ? graft_arena_printf(look->scratch, "%s/%s", directory, names[i])
 			   : NULL;
 		if (path)
-			look_at_podman_config(look, engine, path);
+			graft_health_read_settings(look, engine, path, &podman_keys);
 	}
 }
 
