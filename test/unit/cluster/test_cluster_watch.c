@@ -231,6 +231,8 @@ static void test_list_fails(void **state)
 
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		graft_cluster_watch_end(&seen.watch);
+		/* A request of before that the server has not read yet would meet the fault instead. */
+		assert_true(wait_for_streams(0));
 		(void)snprintf(seen.value, sizeof(seen.value), "unknown");
 		world.warnings[0] = '\0';
 		fault(rows[i].fault);
@@ -238,6 +240,7 @@ static void test_list_fails(void **state)
 		assert_true(wait_for("0"));
 		assert_non_null(strstr(world.warnings, rows[i].warning));
 		assert_non_null(strstr(world.warnings, ": the API server answers again\n"));
+		assert_true(wait_for_streams(1));
 	}
 }
 
