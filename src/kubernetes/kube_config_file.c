@@ -19,7 +19,7 @@
 #define TEXT_MAX   ((size_t)1024 * 1024)
 #define PATH_SIZE  256
 #define QUOTED_MAX 96
-#define FIELDS_MAX 16u /* of a table; the largest has 12 */
+#define FIELDS_MAX 32u /* of a table: bits of those that were seen */
 
 struct file_reader {
 	const char *file;

@@ -288,6 +288,10 @@ static const struct {
 	{ "{\"version\": \"\"}", NULL, "" },
 	{ "flags:\n  migStrategie: none\n", NULL,
 	  "f.yaml: line 2: ignoring unknown key 'flags.migStrategie' (did you mean 'migStrategy'?)\n" },
+	/* The last one of the longest table. */
+	{ "flags:\n  plugin:\n    enableHealthCheks: all\n", NULL,
+	  "f.yaml: line 3: ignoring unknown key 'flags.plugin.enableHealthCheks' (did you mean "
+	  "'enableHealthChecks'?)\n" },
 	{ "FLAGS:\n  MIGstrategy: none\n", NULL, "" },
 	{ "\xef\xbb\xbf"
 	  "flags:\r\n  migStrategy: single\r\n",
