@@ -414,6 +414,8 @@ static int edit_imports(struct work *work)
 				"Top-level config:", err);
 }
 
+/* ---- MicroK8s ---- */
+
 /*
  * MicroK8s makes the engine's file from this one and replaces variables such as ${SNAP_DATA}: a
  * drop-in file, which may repeat its tables, would keep them.
@@ -421,6 +423,85 @@ static int edit_imports(struct work *work)
 static bool is_template_of_microk8s(const struct work *work)
 {
 	return strcmp(graft_path_name(work->request->config.path), "containerd-template.toml") == 0;
+}
+
+static int remove_import(struct work *work, const struct graft_toml *backup)
+{
+	const char *import = import_of(work), **patterns = NULL;
+	size_t n = 0;
+
+	if (!import)
+		return graft_fail_memory(work->err);
+	if (backup && graft_toml_get_strings(backup, "imports", work->arena, &patterns, &n, work->err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(patterns[i], import) == 0)
+			return 0;
+	}
+	if (graft_toml_remove_string(work->root, "imports", import, work->err) < 0 ||
+	    graft_toml_get_strings(work->root, "imports", work->arena, &patterns, &n, work->err) < 0)
+		return -1;
+	return n > 0 || (backup && graft_toml_has(backup, "imports"))
+		   ? 0
+		   : graft_toml_remove(work->root, "imports", work->err);
+}
+
+/* Whether the drop-in has a section of the CRI plugin alone, as installers write it. */
+static int is_section_alone(struct work *work, bool *ret_is)
+{
+	const char **names, **plugins;
+	size_t n, n_plugins;
+
+	if (graft_toml_get_names(work->drop_in, NULL, work->arena, &names, &n, work->err) < 0 ||
+	    graft_toml_get_names(work->drop_in, "plugins", work->arena, &plugins, &n_plugins, work->err) < 0)
+		return -1;
+	*ret_is = n_plugins == 1 && strcmp(plugins[0], work->plugin) == 0;
+	for (size_t i = 0; i < n; i++)
+		*ret_is &= strcmp(names[i], "version") == 0 || strcmp(names[i], "plugins") == 0;
+	return 0;
+}
+
+/*
+ * A drop-in that the template imports hides the runtimes in it, or the whole section, and keeps its
+ * variables. The file stays: others may have made it.
+ */
+static int stop_import(struct work *work)
+{
+	const struct graft_engine_request *request = work->request;
+	bool imported, alone;
+
+	if (!request->drop_in.text.bytes)
+		return 0;
+	if (is_imported(work, &imported) < 0 || is_section_alone(work, &alone) < 0)
+		return -1;
+	if (!imported)
+		return 0;
+	if (alone && !request->import_is_shared && (remove_import(work, NULL) < 0 || is_imported(work, &imported) < 0))
+		return -1;
+	return imported ? engine_note(work->changes, work->arena, ENGINE_WARNS, work->err,
+				      "%s imports %s, which hides the runtime: remove that file, or its section of the "
+				      "CRI plugin, and restart MicroK8s",
+				      request->config.path, drop_in_of(work))
+			: engine_note(work->changes, work->arena, ENGINE_TELLS, work->err,
+				      "%s no longer imports %s, which would hide the runtime", request->config.path,
+				      drop_in_of(work));
+}
+
+/* Restores an import of the backup. */
+static int import_again(struct work *work, const struct graft_toml *backup)
+{
+	const char *import = import_of(work), **patterns = NULL;
+	size_t n = 0;
+	bool imported;
+
+	if (!import)
+		return graft_fail_memory(work->err);
+	if (is_imported(work, &imported) < 0 ||
+	    graft_toml_get_strings(backup, "imports", work->arena, &patterns, &n, work->err) < 0)
+		return -1;
+	return imported || !graft_is_in(patterns, n, import)
+		   ? 0
+		   : graft_toml_append_string(work->root, "imports", import, work->err);
 }
 
 static bool uses_drop_in(const struct work *work)
@@ -451,6 +532,8 @@ static int configure_containerd(const struct graft_engine_request *request, stru
 			request->config.path) < 0)
 		return -1;
 	rc = warn_of_disabled_plugin(&work);
+	if (rc == 0 && is_template_of_microk8s(&work))
+		rc = stop_import(&work);
 	if (rc == 0)
 		rc = uses_drop_in(&work) ? edit_drop_in(&work) : edit_top_level(&work);
 	if (rc == 0 && uses_drop_in(&work))
@@ -506,6 +589,9 @@ static int undo_top_level(struct work *work)
 	if (open_containerd_backup(config, &backup, work->err) < 0 ||
 	    take_containerd_runtime(work, work->root, backup) < 0 || drop_lone_version(work, work->root, backup) < 0)
 		return -1;
+	if (backup && has_engine_file(&work->request->drop_in) && is_template_of_microk8s(work) &&
+	    import_again(work, backup) < 0)
+		return -1;
 	return engine_toml_undo(work->root, backup, work->changes, work->arena, config, NULL, work->err);
 }
 
@@ -542,27 +628,6 @@ static int undo_drop_in(struct work *work)
 	if (restore_old_section(work, backup) < 0 || drop_lone_version(work, work->drop_in, backup) < 0)
 		return -1;
 	return engine_toml_undo(work->drop_in, backup, work->changes, work->arena, file, "Drop-in config:", work->err);
-}
-
-static int remove_import(struct work *work, const struct graft_toml *backup)
-{
-	const char *import = import_of(work), **patterns = NULL;
-	size_t n = 0;
-
-	if (!import)
-		return graft_fail_memory(work->err);
-	if (backup && graft_toml_get_strings(backup, "imports", work->arena, &patterns, &n, work->err) < 0)
-		return -1;
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(patterns[i], import) == 0)
-			return 0;
-	}
-	if (graft_toml_remove_string(work->root, "imports", import, work->err) < 0 ||
-	    graft_toml_get_strings(work->root, "imports", work->arena, &patterns, &n, work->err) < 0)
-		return -1;
-	return n > 0 || (backup && graft_toml_has(backup, "imports"))
-		   ? 0
-		   : graft_toml_remove(work->root, "imports", work->err);
 }
 
 static bool is_backup(const struct graft_engine_edit *edit)

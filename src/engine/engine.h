@@ -59,7 +59,7 @@ struct graft_engine_request {
 	 * its section.
 	 */
 	bool merges_deeply;
-	/* containerd, undo: files other than the drop-in need the import of its directory. */
+	/* containerd: files other than the drop-in need the import of its directory. */
 	bool import_is_shared;
 	/*
 	 * containerd: the drop-in's path as the engine sees it, if it differs. NULL: it is the

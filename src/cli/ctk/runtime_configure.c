@@ -201,7 +201,7 @@ static int load_configured_engine(struct work *work, struct graft_error *err)
 	if (configure->engine == &graft_engine_containerd && configure->is_usual &&
 	    ctk_engine_merges_deeply(work->ctk, configure->executable, &work->request.merges_deeply, err) < 0)
 		return -1;
-	if (configure->undo && configure->drop_in)
+	if (configure->drop_in)
 		work->request.import_is_shared = ctk_engine_has_neighbours(configure->drop_in, ".toml");
 	return 0;
 }

@@ -24,6 +24,7 @@ struct engine_case {
 	const char *note;                                 /* a part of one; NULL: none is looked for */
 	bool exactly;                                     /* the expected text, byte for byte */
 	const char *config_path;                          /* NULL: the engine's */
+	bool shared;                                      /* others need the import of the drop-in's directory */
 };
 
 static struct graft_engine_text text_of(const char *text)
@@ -46,6 +47,7 @@ static struct graft_engine_request request_of(const struct graft_engine *engine,
 		.source_name = "the engine",
 		.source = text_of(row->source),
 		.merges_deeply = row->deep,
+		.import_is_shared = row->shared,
 	};
 }
 

@@ -15,6 +15,7 @@
 #define OURS(p)                                           \
 	"[" p ".containerd.runtimes.nvidia]\n" TYPE "[" p \
 	".containerd.runtimes.nvidia.options]\nSystemdCgroup = true\n" BINARY
+#define TEMPLATE "/var/snap/microk8s/current/args/containerd-template.toml"
 #define FRESH(p) "[" p ".containerd.runtimes.nvidia]\n" DEFAULTS "[" p ".containerd.runtimes.nvidia.options]\n" BINARY
 
 static const struct engine_case rows[] = {
@@ -142,8 +143,7 @@ static const struct engine_case rows[] = {
 	      "'t'\n[plugins.cri.containerd.runtimes.nvidia.options]\n"
 	      "BinaryName = '/usr/bin/nvidia-container-runtime'\nRuntime = '/usr/bin/nvidia-container-runtime'\n",
 	  .note = "has no drop-in files: editing /etc/containerd/config.toml itself" },
-	{ "MicroK8s replaces variables in its template alone",
-	  .config_path = "/var/snap/microk8s/current/args/containerd-template.toml",
+	{ "MicroK8s replaces variables in its template alone", .config_path = TEMPLATE,
 	  .config = "version = 2\n[" V2 ".cni]\nbin_dir = \"${SNAP_DATA}/opt/cni/bin\"\n[" V2
 		    ".containerd.runtimes.runc]\nruntime_type = \"${RUNTIME_TYPE}\"\n",
 	  .expected_config = "version = 2\n[" V2 ".cni]\nbin_dir = \"${SNAP_DATA}/opt/cni/bin\"\n[" V2
@@ -152,6 +152,34 @@ static const struct engine_case rows[] = {
 			     ".containerd.runtimes.nvidia.options]\n" BINARY,
 	  .note = "MicroK8s replaces variables in /var/snap/microk8s/current/args/containerd-template.toml only: "
 		  "editing it, without a drop-in file" },
+	{ "MicroK8s no longer imports what an installer has left, which would hide the template's",
+	  .config_path = TEMPLATE,
+	  .config = "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n[" V2 "]\nx = 1\n",
+	  .drop_in = "version = 2\n[" V2 "]\nx = \"${SNAP_DATA}\"\n[" V2
+		     ".containerd.runtimes.nvidia.options]\nBinaryName = '/x/nvidia-container-runtime'\n",
+	  .expected_config = "version = 2\n[" V2 "]\nx = 1\n" FRESH(V2),
+	  .note = TEMPLATE " no longer imports /etc/containerd/conf.d/99-nvidia.toml, which would hide the runtime" },
+	{ "MicroK8s keeps an import of more than that, and says what to do", .config_path = TEMPLATE,
+	  .config = "version = 2\n" IMPORTS, .drop_in = "version = 2\n[debug]\nlevel = 'x'\n[" V2 "]\nx = 1\n",
+	  .expected_config = "version = 2\n" IMPORTS FRESH(V2),
+	  .note = TEMPLATE
+	  " imports /etc/containerd/conf.d/99-nvidia.toml, which hides the runtime: remove that file, or "
+	  "its section of the CRI plugin, and restart MicroK8s" },
+	{ "MicroK8s keeps an import that is another's", .config_path = TEMPLATE,
+	  .config = "version = 2\nimports = [\"/etc/containerd/*/99-*.toml\"]\n",
+	  .drop_in = "version = 2\n[" V2 "]\nx = 1\n",
+	  .expected_config = "version = 2\nimports = [\"/etc/containerd/*/99-*.toml\"]\n" FRESH(V2),
+	  .note = TEMPLATE
+	  " imports /etc/containerd/conf.d/99-nvidia.toml, which hides the runtime: remove that file, or "
+	  "its section of the CRI plugin, and restart MicroK8s" },
+	{ "MicroK8s keeps an import that other files need", .config_path = TEMPLATE, .config = "version = 2\n" IMPORTS,
+	  .drop_in = "version = 2\n[" V2 "]\nx = 1\n", .shared = true,
+	  .expected_config = "version = 2\n" IMPORTS FRESH(V2),
+	  .note = TEMPLATE
+	  " imports /etc/containerd/conf.d/99-nvidia.toml, which hides the runtime: remove that file, or "
+	  "its section of the CRI plugin, and restart MicroK8s" },
+	{ "MicroK8s imports what does not exist", .config_path = TEMPLATE, .config = "version = 2\n" IMPORTS,
+	  .expected_config = "version = 2\n" IMPORTS FRESH(V2) },
 	{ "no version, but nothing that has one", .config = "root = '/x'\n",
 	  .expected_config = "root = '/x'\nversion = 2\n" IMPORTS, .expected_drop_in = "version = 2\n" FRESH(V2) },
 	{ "as a package of Docker's leaves it", .config = "#comment\ndisabled_plugins = [\"cri\"]\n",
