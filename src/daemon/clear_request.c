@@ -122,10 +122,8 @@ void clear_requests_done(struct clear_requests *requests)
 {
 	if (!requests->loop)
 		return;
-	graft_loop_forget(requests->loop, &requests->watch);
+	graft_loop_close(requests->loop, &requests->watch);
 	graft_loop_clear_timer(&requests->again);
-	if (requests->watch.fd >= 0)
-		(void)close(requests->watch.fd);
 	requests->loop = NULL;
 }
 

@@ -120,14 +120,6 @@ static void folder_settled(void *arg)
 	choose_again(source);
 }
 
-static void forget_config_folder(struct config_source *source)
-{
-	graft_loop_forget(source->loop, &source->folder);
-	if (source->folder.fd >= 0)
-		(void)close(source->folder.fd);
-	source->folder.fd = -1;
-}
-
 /*
  * A mounted ConfigMap changes when a link in the folder is replaced; a file that is written is read
  * when it is closed.
@@ -150,7 +142,7 @@ static void config_folder_changed(void *arg, short events)
 		}
 	}
 	if (gone)
-		forget_config_folder(source);
+		graft_loop_close(source->loop, &source->folder);
 	settle_within(source, SETTLE_MS);
 }
 
@@ -172,7 +164,7 @@ static void watch_config_folder(struct config_source *source)
 		graft_warn(source->log, "cannot watch %s: %s; checking it every five seconds", source->choice.folder,
 			   strerror(sys));
 	source->blind = sys != ENOENT;
-	forget_config_folder(source);
+	graft_loop_close(source->loop, &source->folder);
 	settle_within(source, FOLDER_AGAIN_MS);
 }
 
@@ -282,7 +274,7 @@ void config_source_end(struct config_source *source)
 		return;
 	graft_cluster_watch_end(&source->watch);
 	graft_cluster_close(source->cluster);
-	forget_config_folder(source);
+	graft_loop_close(source->loop, &source->folder);
 	graft_loop_clear_timer(&source->settle);
 	free(source->query);
 	source->arena = graft_arena_free(source->arena);

@@ -454,9 +454,6 @@ void discovery_done(struct discovery *discovery)
 	hardware_done(&discovery->hardware);
 	if (discovery->health.options.loop)
 		health_done(&discovery->health);
-	if (discovery->events.fd >= 0) {
-		graft_loop_forget(discovery->loop, &discovery->events);
-		(void)close(discovery->events.fd);
-	}
+	graft_loop_close(discovery->loop, &discovery->events);
 	discovery->arena = graft_arena_free(discovery->arena);
 }

@@ -168,16 +168,11 @@ void hardware_begin(struct hardware *hardware, struct graft_loop *loop, const ch
 
 void hardware_done(struct hardware *hardware)
 {
-	struct graft_loop_watch *const watches[] = { &hardware->events, &hardware->nodes };
-
 	if (!hardware->loop)
 		return;
 	graft_loop_clear_timer(&hardware->settle);
 	graft_loop_clear_timer(&hardware->poll);
-	for (size_t i = 0; i < GRAFT_COUNT(watches); i++) {
-		graft_loop_forget(hardware->loop, watches[i]);
-		if (watches[i]->fd >= 0)
-			(void)close(watches[i]->fd);
-	}
+	graft_loop_close(hardware->loop, &hardware->events);
+	graft_loop_close(hardware->loop, &hardware->nodes);
 	hardware->loop = NULL;
 }

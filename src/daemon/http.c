@@ -15,11 +15,8 @@
 
 static void close_connection(struct http_connection *c)
 {
-	graft_loop_forget(c->server->loop, &c->watch);
+	graft_loop_close(c->server->loop, &c->watch);
 	graft_loop_clear_timer(&c->limit);
-	if (c->watch.fd >= 0)
-		(void)close(c->watch.fd);
-	c->watch.fd = -1;
 	graft_buffer_done(&c->answer);
 }
 

@@ -186,16 +186,9 @@ struct mps_daemon *mps_daemon_find(const struct mps_host *host, const char *reso
 
 static void unwatch(struct mps_daemon *daemon)
 {
-	struct graft_loop_watch *const watches[] = { &daemon->process, &daemon->events };
-
 	graft_loop_clear_timer(&daemon->look);
-	for (size_t i = 0; i < GRAFT_COUNT(watches); i++) {
-		if (watches[i]->fd >= 0) {
-			graft_loop_forget(daemon->host->loop, watches[i]);
-			(void)close(watches[i]->fd);
-			watches[i]->fd = -1;
-		}
-	}
+	graft_loop_close(daemon->host->loop, &daemon->process);
+	graft_loop_close(daemon->host->loop, &daemon->events);
 	if (daemon->log_fd >= 0)
 		(void)close(TAKE_FD(daemon->log_fd));
 }

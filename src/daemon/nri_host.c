@@ -292,9 +292,7 @@ static void watch_folders(struct nri_host *host)
 {
 	const struct graft_strings *directories = &host->policy->config->runtime.cdi_spec_dirs;
 
-	graft_loop_forget(host->loop, &host->folders);
-	if (host->folders.place == 0 && host->folders.ready && host->folders.fd >= 0)
-		(void)close(host->folders.fd);
+	graft_loop_close(host->loop, &host->folders);
 	host->folders = (struct graft_loop_watch){ .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK),
 						   .events = POLLIN,
 						   .ready = spec_folder_changed,
@@ -309,7 +307,7 @@ static void watch_folders(struct nri_host *host)
 
 void nri_host_begin(struct nri_host *host)
 {
-	host->question.fd = -1;
+	host->question.fd = host->folders.fd = -1;
 	host->soon = (struct graft_loop_timer){ .due = soon_due, .arg = host };
 	hardware_begin(&host->hardware, host->loop, "/dev", host->log, nri_hardware_changed, host);
 	host->hardware.noticed = driver_noticed;
@@ -340,9 +338,7 @@ void nri_host_done(struct nri_host *host)
 	graft_kube_question_done(&host->question);
 	graft_loop_clear_timer(&host->soon);
 	hardware_done(&host->hardware);
-	graft_loop_forget(host->loop, &host->folders);
-	if (host->folders.fd >= 0)
-		(void)close(host->folders.fd);
+	graft_loop_close(host->loop, &host->folders);
 	host->inventory = graft_inventory_free(host->inventory);
 	host->arena = graft_arena_free(host->arena);
 	host->soon.due = NULL;

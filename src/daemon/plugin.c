@@ -112,10 +112,7 @@ static void watch_folder(void *arg);
 
 static void stop_watching(struct plugin *plugin)
 {
-	graft_loop_forget(plugin->loop, &plugin->folder_watch);
-	if (plugin->folder_watch.fd >= 0)
-		(void)close(plugin->folder_watch.fd);
-	plugin->folder_watch.fd = -1;
+	graft_loop_close(plugin->loop, &plugin->folder_watch);
 	plugin->kubelet_number = -1;
 	graft_loop_clear_timer(&plugin->kubelet);
 }

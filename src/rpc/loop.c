@@ -65,6 +65,14 @@ void graft_loop_forget(struct graft_loop *loop, struct graft_loop_watch *watch)
 	watch->place = 0;
 }
 
+void graft_loop_close(struct graft_loop *loop, struct graft_loop_watch *watch)
+{
+	graft_loop_forget(loop, watch);
+	if (watch->fd >= 0)
+		(void)close(watch->fd);
+	watch->fd = -1;
+}
+
 void graft_loop_set_timer(struct graft_loop *loop, struct graft_loop_timer *timer, int64_t delay_ms)
 {
 	struct graft_loop_timer **link = &loop->timers;

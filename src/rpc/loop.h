@@ -18,7 +18,7 @@
 #include "base/error.h"
 
 struct graft_loop_watch {
-	int fd;       /* borrowed */
+	int fd;       /* borrowed, unless the owner says otherwise */
 	short events; /* of poll(2); may be changed at any time; 0: errors and hang-ups only */
 	void (*ready)(void *arg, short events);
 	void *arg;
@@ -52,6 +52,8 @@ void graft_loop_done(struct graft_loop *loop);
 int graft_loop_watch(struct graft_loop *loop, struct graft_loop_watch *watch, struct graft_error *err);
 /* Stops watching. Does nothing if the watch is not watched. */
 void graft_loop_forget(struct graft_loop *loop, struct graft_loop_watch *watch);
+/* The same, and closes the descriptor, which becomes -1; -1 is allowed. */
+void graft_loop_close(struct graft_loop *loop, struct graft_loop_watch *watch);
 
 /* Sets the timer, or changes it, to be due in `delay_ms`. Cannot fail. */
 void graft_loop_set_timer(struct graft_loop *loop, struct graft_loop_timer *timer, int64_t delay_ms);

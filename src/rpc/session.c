@@ -172,9 +172,8 @@ void graft_rpc_session_done(struct graft_rpc_session *session)
 {
 	if (!session->loop)
 		return;
-	graft_loop_forget(session->loop, &session->watch);
+	graft_loop_close(session->loop, &session->watch);
 	graft_loop_clear_timer(&session->stall);
 	nghttp2_session_del(session->http2);
-	(void)close(session->watch.fd);
 	*session = (struct graft_rpc_session){ .loop = NULL };
 }
