@@ -102,15 +102,6 @@ static void add_slot(struct graft_lease_slot slots[GRAFT_LEASE_SLOTS_MAX], size_
 		slots[(*n)++] = slot;
 }
 
-static const struct graft_kube_device *find_device(const struct graft_kube_resource *resource, const char *id)
-{
-	for (size_t i = 0; i < resource->n_devices; i++) {
-		if (strcmp(resource->devices[i].id, id) == 0)
-			return &resource->devices[i];
-	}
-	return NULL;
-}
-
 /* ---- the kubelet's checkpoint ---- */
 
 static struct pod *get_pod(struct pods *pods, const char *uid)
@@ -132,7 +123,7 @@ static void add_pod_devices(struct pods *pods, struct pod *pod, const struct gra
 {
 	for (const struct graft_json_node *id = graft_json_node_first(list); id; id = graft_json_node_next(id)) {
 		const char *name = graft_json_node_string(id);
-		const struct graft_kube_device *device = name ? find_device(resource, name) : NULL;
+		const struct graft_kube_device *device = name ? graft_kube_find_device(resource, name) : NULL;
 
 		/* Lists by NUMA node are one level deeper. */
 		if (!name)
@@ -401,8 +392,8 @@ static int settle(struct graft_lease_table *table, struct pods *pods, bool chang
 
 /* ---- what others hold ---- */
 
-/* Records what others hold. Returns whether that has changed. */
-static bool take_busy(struct pod_leases *leases, const struct graft_lease_table *table)
+/* Records what others hold, and reports a change. */
+static void take_busy(struct pod_leases *leases, const struct graft_lease_table *table)
 {
 	struct graft_arena *arena = graft_arena_new(MEMORY_MAX);
 	struct graft_lease_slot *busy = NULL, *slot;
@@ -426,7 +417,7 @@ static bool take_busy(struct pod_leases *leases, const struct graft_lease_table 
 	if (!arena || graft_arena_failed(arena)) {
 		/* Devices that were held count as held. */
 		(void)graft_arena_free(arena);
-		return false;
+		return;
 	}
 	for (size_t i = 0; i < leases->n_busy; i++)
 		n_old += has_lease_slot(busy, n, &leases->busy[i]);
@@ -435,7 +426,10 @@ static bool take_busy(struct pod_leases *leases, const struct graft_lease_table 
 	leases->busy_arena = arena;
 	leases->busy = busy;
 	leases->n_busy = n;
-	return changed;
+	if (!changed)
+		return;
+	graft_info(leases->log, "leases: %zu GPUs or MIG devices are leased outside Kubernetes", leases->n_busy);
+	leases->changed(leases->arg);
 }
 
 static bool is_slot_busy(const struct pod_leases *leases, const struct graft_lease_slot *slot)
@@ -458,7 +452,7 @@ bool pod_leases_is_busy(const struct pod_leases *leases, const struct graft_kube
 /* ---- looks ---- */
 
 /* Checks the table once. Returns 1 if leases of pods have to be changed and were not, or -1. */
-static int look_once(struct pod_leases *leases, bool change, bool *ret_changed, struct graft_error *err)
+static int look_once(struct pod_leases *leases, bool change, struct graft_error *err)
 {
 	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
 	struct graft_arena *arena = graft_arena_new(MEMORY_MAX);
@@ -468,7 +462,7 @@ static int look_once(struct pod_leases *leases, bool change, bool *ret_changed, 
 	if (rc == 0)
 		rc = graft_lease_table_check(&table, err);
 	if (rc == 0) {
-		*ret_changed |= take_busy(leases, &table);
+		take_busy(leases, &table);
 		rc = read_pods(&pods, &table.now.root, err) < 0 ? -1 : settle(&table, &pods, change, err);
 	}
 	graft_lease_table_close(&table);
@@ -491,21 +485,16 @@ static void look_at_leases(void *arg)
 	struct pod_leases *leases = arg;
 	struct graft_error err = { .status = GRAFT_OK };
 	char text[sizeof(err.msg) + sizeof(err.ctx)];
-	bool changed = false;
 	int rc;
 
 	watch_tables(leases);
-	rc = look_once(leases, false, &changed, &err);
+	rc = look_once(leases, false, &err);
 	if (rc > 0)
-		rc = look_once(leases, true, &changed, &err);
+		rc = look_once(leases, true, &err);
 	if (rc < 0 && !leases->failed)
 		graft_warn(leases->log, "leases: %s", graft_error_text(&err, text, sizeof(text)));
 	leases->failed = rc < 0;
 	graft_loop_set_timer(leases->loop, &leases->look, LOOK_AGAIN_MS);
-	if (!changed)
-		return;
-	graft_info(leases->log, "leases: %zu GPUs or MIG devices are leased outside Kubernetes", leases->n_busy);
-	leases->changed(leases->arg);
 }
 
 static void tables_changed(void *arg, short events)
@@ -528,7 +517,8 @@ static int take_slots(struct pod_leases *leases, const struct graft_lease_slot *
 	if (graft_lease_table_open(table, leases->directory, true, arena, err) < 0 ||
 	    graft_lease_table_check(table, err) < 0)
 		return -1;
-	(void)take_busy(leases, table);
+	watch_tables(leases);
+	take_busy(leases, table);
 	for (size_t i = 0; i < n; i++) {
 		if (is_slot_busy(leases, &slots[i]))
 			return graft_fail(err, GRAFT_BUSY, 0, "%s is already leased: see 'nvidia-ctk lease list'",
@@ -548,7 +538,7 @@ int pod_leases_take(struct pod_leases *leases, const struct graft_kube_resource 
 	int rc;
 
 	for (size_t i = 0; i < n_ids; i++) {
-		const struct graft_kube_device *device = find_device(resource, ids[i]);
+		const struct graft_kube_device *device = graft_kube_find_device(resource, ids[i]);
 
 		if (device)
 			add_slot(slots, &n, slot_of_device(&leases->offer, device));
@@ -586,10 +576,8 @@ void pod_leases_end(struct pod_leases *leases)
 {
 	if (!leases->arena)
 		return;
-	graft_loop_forget(leases->loop, &leases->watch);
+	graft_loop_close(leases->loop, &leases->watch);
 	graft_loop_clear_timer(&leases->look);
-	if (leases->watch.fd >= 0)
-		(void)close(leases->watch.fd);
 	leases->arena = graft_arena_free(leases->arena);
 	leases->busy_arena = graft_arena_free(leases->busy_arena);
 	leases->busy = NULL;
