@@ -405,7 +405,7 @@ static const void *copy_message(const ProtobufCMessage *message, struct graft_ar
 	if (!bytes)
 		return NULL;
 	(void)protobuf_c_message_pack(message, bytes);
-	return graft_ttrpc_decode(message->descriptor, bytes, n, arena);
+	return graft_rpc_decode(message->descriptor, bytes, n, arena);
 }
 
 /*

@@ -334,7 +334,9 @@ static void take_message(struct graft_rpc_call *call)
 		return;
 	}
 	arena = graft_arena_new(MAX_DECODED);
-	request = arena ? graft_rpc_decode(call->method->request, &call->request, arena) : NULL;
+	request = arena ? graft_rpc_decode(call->method->request, graft_buffer_text(&call->request.message),
+					   call->request.message.length, arena)
+			: NULL;
 	if (request)
 		serve_request(call, request);
 	else if (!arena || graft_arena_failed(arena))

@@ -56,7 +56,8 @@ static void finish_well(struct graft_rpc_client *client)
 	ProtobufCMessage *answer = NULL;
 
 	if (arena && graft_rpc_is_collected(&client->answer))
-		answer = graft_rpc_decode(client->type, &client->answer, arena);
+		answer = graft_rpc_decode(client->type, graft_buffer_text(&client->answer.message),
+					  client->answer.message.length, arena);
 	finish(client, answer ? GRAFT_RPC_OK : GRAFT_RPC_INTERNAL, answer ? "" : "the answer is malformed", answer);
 	graft_arena_free(arena);
 }

@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "rpc/mux.h"
 
 /* Bytes of the prefix: compressed or not, and the length, big-endian. */
 static size_t announced_length(const struct graft_rpc_collector *c)
 {
-	return (size_t)c->prefix[1] << 24 | (size_t)c->prefix[2] << 16 | (size_t)c->prefix[3] << 8 | c->prefix[4];
+	return graft_mux_number(c->prefix + 1);
 }
 
 static bool is_prefix_complete(const struct graft_rpc_collector *c)
@@ -23,11 +24,8 @@ static bool is_prefix_complete(const struct graft_rpc_collector *c)
 enum graft_rpc_status graft_rpc_collect(struct graft_rpc_collector *c, const uint8_t *bytes, size_t n,
 					const char **ret_text)
 {
-	size_t take = sizeof(c->prefix) - c->n_prefix;
+	size_t take = graft_mux_fill(c->prefix, sizeof(c->prefix), &c->n_prefix, bytes, n);
 
-	take = take < n ? take : n;
-	memcpy(c->prefix + c->n_prefix, bytes, take);
-	c->n_prefix += take;
 	bytes += take;
 	n -= take;
 	if (!is_prefix_complete(c))
@@ -74,8 +72,7 @@ int graft_rpc_encode(const ProtobufCMessage *message, uint8_t **ret_bytes, size_
 	if (!bytes)
 		return graft_fail_memory(err);
 	bytes[0] = 0;
-	for (int i = 0; i < 4; i++)
-		bytes[1 + i] = (uint8_t)(n >> (24 - 8 * i));
+	graft_mux_put_number(bytes + 1, (uint32_t)n);
 	(void)protobuf_c_message_pack(message, bytes + 5);
 	*ret_bytes = bytes;
 	*ret_n = n + 5;
@@ -93,13 +90,12 @@ static void leave_in_arena(void *arena, void *bytes)
 	(void)bytes;
 }
 
-ProtobufCMessage *graft_rpc_decode(const ProtobufCMessageDescriptor *type, const struct graft_rpc_collector *collector,
+ProtobufCMessage *graft_rpc_decode(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n,
 				   struct graft_arena *arena)
 {
 	ProtobufCAllocator allocator = { .alloc = take_from_arena, .free = leave_in_arena, .allocator_data = arena };
 
-	return protobuf_c_message_unpack(type, &allocator, collector->message.length,
-					 (const uint8_t *)graft_buffer_text(&collector->message));
+	return protobuf_c_message_unpack(type, &allocator, n, bytes);
 }
 
 void graft_rpc_escape(struct graft_buffer *out, const char *text)

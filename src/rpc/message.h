@@ -56,10 +56,10 @@ void graft_rpc_collector_done(struct graft_rpc_collector *collector);
 int graft_rpc_encode(const ProtobufCMessage *message, uint8_t **ret_bytes, size_t *ret_n, struct graft_error *err);
 
 /*
- * Decodes what was collected. The message lives in `arena`, which bounds what a hostile message can
- * cost, and must not be freed. Returns NULL if it is malformed or needs more memory than that.
+ * Decodes n bytes as a message of a type. It lives in `arena`, which bounds what a hostile message
+ * can cost, and must not be freed. Returns NULL if it is malformed or needs more memory than that.
  */
-ProtobufCMessage *graft_rpc_decode(const ProtobufCMessageDescriptor *type, const struct graft_rpc_collector *collector,
+ProtobufCMessage *graft_rpc_decode(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n,
 				   struct graft_arena *arena);
 
 /* Appends the value of grpc-message: everything but printable ASCII, and '%', as %XX. */

@@ -4,14 +4,13 @@
 
 #include <string.h>
 
-/* Returns the number of bytes that belong to the header. */
-static size_t take_mux_header(struct graft_mux_reader *reader, const uint8_t *bytes, size_t n)
+size_t graft_mux_fill(uint8_t *header, size_t size, size_t *n_header, const uint8_t *bytes, size_t n)
 {
-	size_t wanted = GRAFT_MUX_HEADER - reader->n_header;
+	size_t wanted = size - *n_header;
 
 	wanted = n < wanted ? n : wanted;
-	memcpy(reader->header + reader->n_header, bytes, wanted);
-	reader->n_header += wanted;
+	memcpy(header + *n_header, bytes, wanted);
+	*n_header += wanted;
 	return wanted;
 }
 
@@ -23,7 +22,7 @@ int graft_mux_read(struct graft_mux_reader *reader, const uint8_t *bytes, size_t
 		size_t used;
 
 		if (reader->n_header < GRAFT_MUX_HEADER) {
-			used = take_mux_header(reader, bytes, n);
+			used = graft_mux_fill(reader->header, GRAFT_MUX_HEADER, &reader->n_header, bytes, n);
 			if (reader->n_header == GRAFT_MUX_HEADER) {
 				reader->left = graft_mux_number(reader->header + 4);
 				if (reader->left > GRAFT_MUX_READ_MAX)

@@ -40,7 +40,13 @@ int graft_mux_read(struct graft_mux_reader *reader, const uint8_t *bytes, size_t
 /* Appends bytes of a stream, in frames of at most GRAFT_MUX_FRAME_MAX bytes with their header. */
 void graft_mux_write(struct graft_buffer *out, uint32_t stream, const void *bytes, size_t n);
 
-/* Big-endian numbers, as in frames and ttrpc. */
+/*
+ * Copies bytes to a header of `size` bytes that may come in pieces, *n_header of which are there.
+ * Returns how many it takes.
+ */
+size_t graft_mux_fill(uint8_t *header, size_t size, size_t *n_header, const uint8_t *bytes, size_t n);
+
+/* Big-endian numbers, as in frames, ttrpc and gRPC. */
 static inline uint32_t graft_mux_number(const uint8_t bytes[4])
 {
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];

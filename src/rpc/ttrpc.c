@@ -17,17 +17,6 @@ static uint32_t length_of(const struct graft_ttrpc_collector *collector)
 	return graft_mux_number(collector->header);
 }
 
-/* Returns the number of bytes that belong to the header. */
-static size_t take_ttrpc_header(struct graft_ttrpc_collector *collector, const uint8_t *bytes, size_t n)
-{
-	size_t wanted = GRAFT_TTRPC_HEADER - collector->n_header;
-
-	wanted = n < wanted ? n : wanted;
-	memcpy(collector->header + collector->n_header, bytes, wanted);
-	collector->n_header += wanted;
-	return wanted;
-}
-
 static size_t take_ttrpc_data(struct graft_ttrpc_collector *collector, const uint8_t *bytes, size_t n)
 {
 	size_t wanted = length_of(collector) - collector->data.length;
@@ -62,7 +51,7 @@ int graft_ttrpc_collect(struct graft_ttrpc_collector *collector, const uint8_t *
 		size_t used;
 
 		if (collector->n_header < GRAFT_TTRPC_HEADER) {
-			used = take_ttrpc_header(collector, bytes, n);
+			used = graft_mux_fill(collector->header, GRAFT_TTRPC_HEADER, &collector->n_header, bytes, n);
 			if (collector->n_header == GRAFT_TTRPC_HEADER && length_of(collector) > GRAFT_TTRPC_MAX)
 				return graft_fail(err, GRAFT_TOO_BIG, 0, "a message of %u bytes", length_of(collector));
 		} else {
@@ -83,27 +72,6 @@ void graft_ttrpc_collector_done(struct graft_ttrpc_collector *collector)
 {
 	graft_buffer_done(&collector->data);
 	*collector = (struct graft_ttrpc_collector){ .n_header = 0 };
-}
-
-static void *take_message_memory(void *arena, size_t size)
-{
-	return graft_arena_alloc(arena, size);
-}
-
-static void leave_message_memory(void *arena, void *bytes)
-{
-	(void)arena;
-	(void)bytes;
-}
-
-ProtobufCMessage *graft_ttrpc_decode(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t n,
-				     struct graft_arena *arena)
-{
-	ProtobufCAllocator allocator = { .alloc = take_message_memory,
-					 .free = leave_message_memory,
-					 .allocator_data = arena };
-
-	return protobuf_c_message_unpack(type, &allocator, n, bytes);
 }
 
 /* --- writing --- */

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
 
@@ -47,13 +46,6 @@ int graft_ttrpc_collect(struct graft_ttrpc_collector *collector, const uint8_t *
 			void *arg, struct graft_error *err);
 /* Frees the bytes. */
 void graft_ttrpc_collector_done(struct graft_ttrpc_collector *collector);
-
-/*
- * Decodes n bytes as a message of a type. It lives in `arena`, which bounds what a hostile message
- * can cost, and must not be freed. Returns NULL if it is malformed or needs more memory than that.
- */
-ProtobufCMessage *graft_ttrpc_decode(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t n,
-				     struct graft_arena *arena);
 
 /*
  * Returns whether all texts of a message are UTF-8. Peers written in Go fail to decode a message

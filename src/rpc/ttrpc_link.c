@@ -141,8 +141,8 @@ static void serve_call(struct graft_ttrpc_link *link, const Graft__Ttrpc__Reques
 		return;
 	}
 	if (method->request) {
-		call->message = graft_ttrpc_decode(method->request, request->payload.data, request->payload.len,
-						   call->arena);
+		call->message = graft_rpc_decode(method->request, request->payload.data, request->payload.len,
+						 call->arena);
 		if (!call->message) {
 			graft_ttrpc_link_refuse(link, call->stream, GRAFT_RPC_INVALID_ARGUMENT,
 						"the request is malformed");
@@ -164,8 +164,8 @@ static int take_served(void *arg, const struct graft_ttrpc_message *message, str
 	call.arena = graft_arena_new(CALL_MEMORY);
 	if (!call.arena)
 		return graft_fail_memory(err);
-	request = (const Graft__Ttrpc__Request *)(const void *)graft_ttrpc_decode(
-	    &graft__ttrpc__request__descriptor, message->data, message->n, call.arena);
+	request = (const Graft__Ttrpc__Request *)(const void *)graft_rpc_decode(&graft__ttrpc__request__descriptor,
+										message->data, message->n, call.arena);
 	if (request)
 		serve_call(link, request, &call);
 	else
@@ -186,8 +186,8 @@ static int take_called(void *arg, const struct graft_ttrpc_message *message, str
 	if (!arena)
 		return graft_fail_memory(err);
 	link->calling = 0;
-	response = (const Graft__Ttrpc__Response *)(const void *)graft_ttrpc_decode(&graft__ttrpc__response__descriptor,
-										    message->data, message->n, arena);
+	response = (const Graft__Ttrpc__Response *)(const void *)graft_rpc_decode(&graft__ttrpc__response__descriptor,
+										  message->data, message->n, arena);
 	if (!response)
 		link->done(link->options->arg, GRAFT_RPC_INTERNAL, "the answer is malformed");
 	else if (response->status && response->status->code != 0)
@@ -257,9 +257,8 @@ void graft_ttrpc_link_done(struct graft_ttrpc_link *link)
 {
 	if (!link->begun)
 		return;
-	graft_loop_forget(link->loop, &link->watch);
+	graft_loop_close(link->loop, &link->watch);
 	graft_loop_clear_timer(&link->end);
-	(void)close(link->watch.fd);
 	graft_ttrpc_collector_done(&link->served);
 	graft_ttrpc_collector_done(&link->called);
 	graft_buffer_done(&link->out);

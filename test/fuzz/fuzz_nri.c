@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "fuzz.h"
-#include "rpc/ttrpc.h"
+#include "rpc/message.h"
 
 #define NRI(name) &nri__pkg__api__v1alpha1__##name##__descriptor
 static const ProtobufCMessageDescriptor *const types[] = {
@@ -28,7 +28,7 @@ static const ProtobufCMessageDescriptor *const types[] = {
 static size_t rewrite(const ProtobufCMessageDescriptor *type, const uint8_t *bytes, size_t n, uint8_t **out)
 {
 	struct graft_arena *arena = graft_arena_new((size_t)32 << 20);
-	const ProtobufCMessage *message = arena ? graft_ttrpc_decode(type, bytes, n, arena) : NULL;
+	const ProtobufCMessage *message = arena ? graft_rpc_decode(type, bytes, n, arena) : NULL;
 
 	*out = message ? malloc(protobuf_c_message_get_packed_size(message) + 1) : NULL;
 	n = *out ? protobuf_c_message_pack(message, *out) : 0;

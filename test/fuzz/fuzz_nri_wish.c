@@ -8,7 +8,7 @@
 
 #include "daemon/nri_message.h"
 #include "fuzz.h"
-#include "rpc/ttrpc.h"
+#include "rpc/message.h"
 
 static void add_gpu(struct graft_inventory *inventory, const char *uuid, const char *bus_id, const char *node)
 {
@@ -67,8 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const Nri__Pkg__Api__V1alpha1__CreateContainerRequest *request = NULL;
 
 	if (arena && inventory && size < 65536)
-		request = (const void *)graft_ttrpc_decode(
-		    &nri__pkg__api__v1alpha1__create_container_request__descriptor, data, size, arena);
+		request = (const void *)graft_rpc_decode(&nri__pkg__api__v1alpha1__create_container_request__descriptor,
+							 data, size, arena);
 	if (request) {
 		inventory->platform = GRAFT_PLATFORM_NATIVE;
 		add_gpu(inventory, "GPU-a", "00000000:01:00.0", "/dev/nvidia0");

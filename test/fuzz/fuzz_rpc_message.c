@@ -38,7 +38,8 @@ static bool read_and_write(const ProtobufCMessageDescriptor *type, const uint8_t
 	for (size_t at = 0; at < n && well; at += step)
 		well = graft_rpc_collect(&collector, bytes + at, step < n - at ? step : n - at, &text) == GRAFT_RPC_OK;
 	if (well && graft_rpc_is_collected(&collector))
-		message = graft_rpc_decode(type, &collector, arena);
+		message = graft_rpc_decode(type, graft_buffer_text(&collector.message), collector.message.length,
+					   arena);
 	graft_rpc_collector_done(&collector);
 	written = message && graft_rpc_encode(message, ret_bytes, ret_n, NULL) == 0;
 	(void)graft_arena_free(arena);

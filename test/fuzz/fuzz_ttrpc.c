@@ -3,6 +3,7 @@
 #include <ttrpc.pb-c.h>
 
 #include "fuzz.h"
+#include "rpc/message.h"
 #include "rpc/ttrpc.h"
 
 static int decode_both(void *arg, const struct graft_ttrpc_message *message, struct graft_error *err)
@@ -11,8 +12,8 @@ static int decode_both(void *arg, const struct graft_ttrpc_message *message, str
 
 	(void)arg;
 	(void)err;
-	(void)graft_ttrpc_decode(&graft__ttrpc__request__descriptor, message->data, message->n, arena);
-	(void)graft_ttrpc_decode(&graft__ttrpc__response__descriptor, message->data, message->n, arena);
+	(void)graft_rpc_decode(&graft__ttrpc__request__descriptor, message->data, message->n, arena);
+	(void)graft_rpc_decode(&graft__ttrpc__response__descriptor, message->data, message->n, arena);
 	(void)graft_arena_free(arena);
 	return 0;
 }

@@ -69,8 +69,9 @@ static void test_round_trip(void **state)
 	assert_int_equal(n, 5 + 9 + 16);
 	assert_memory_equal(bytes, "\0\0\0\0\x19\x0a\7v1beta1\x1a\x0envidia.com/gpu", n);
 	assert_int_equal(graft_rpc_collect(&collector, bytes, n, &text), GRAFT_RPC_OK);
-	back = (const V1beta1__RegisterRequest *)graft_rpc_decode(&v1beta1__register_request__descriptor, &collector,
-								  arena);
+	back = (const V1beta1__RegisterRequest *)graft_rpc_decode(&v1beta1__register_request__descriptor,
+								  graft_buffer_text(&collector.message),
+								  collector.message.length, arena);
 	assert_non_null(back);
 	assert_string_equal(back->version, "v1beta1");
 	assert_string_equal(back->endpoint, "");
@@ -107,12 +108,14 @@ static void test_decode_bounded(void **state)
 
 	for (int i = 0; i < 100000; i++)
 		graft_buffer_add(&collector.message, "\x0a\0", 2);
-	assert_null(graft_rpc_decode(&v1beta1__allocate_request__descriptor, &collector, arena));
+	assert_null(graft_rpc_decode(&v1beta1__allocate_request__descriptor, graft_buffer_text(&collector.message),
+				     collector.message.length, arena));
 	assert_true(graft_arena_failed(arena));
 	(void)graft_arena_free(arena);
 	arena = graft_arena_new((size_t)1 << 20);
 	collector.message.length = 1;
-	assert_null(graft_rpc_decode(&v1beta1__allocate_request__descriptor, &collector, arena));
+	assert_null(graft_rpc_decode(&v1beta1__allocate_request__descriptor, graft_buffer_text(&collector.message),
+				     collector.message.length, arena));
 	assert_false(graft_arena_failed(arena));
 	(void)graft_arena_free(arena);
 	graft_rpc_collector_done(&collector);

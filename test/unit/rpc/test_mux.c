@@ -5,6 +5,7 @@
 
 #include "../unit.h"
 #include "base/cleanup.h"
+#include "rpc/message.h"
 #include "rpc/mux.h"
 #include "rpc/ttrpc.h"
 #include <nri.pb-c.h>
@@ -151,8 +152,8 @@ static void test_messages(void **state)
 				continue;
 			n = taken.n;
 			if (n == 1) {
-				request = (const void *)graft_ttrpc_decode(
-				    &graft__ttrpc__request__descriptor, (uint8_t *)taken.payload, taken.last.n, arena);
+				request = (const void *)graft_rpc_decode(&graft__ttrpc__request__descriptor,
+									 (uint8_t *)taken.payload, taken.last.n, arena);
 				assert_non_null(request);
 				assert_string_equal(request->service, "a.Service");
 				assert_string_equal(request->method, "Method");
@@ -161,8 +162,8 @@ static void test_messages(void **state)
 		}
 		assert_int_equal(taken.n, 3);
 		assert_int_equal(taken.last.stream, 5);
-		response = (const void *)graft_ttrpc_decode(&graft__ttrpc__response__descriptor,
-							    (uint8_t *)taken.payload, taken.last.n, arena);
+		response = (const void *)graft_rpc_decode(&graft__ttrpc__response__descriptor, (uint8_t *)taken.payload,
+							  taken.last.n, arena);
 		assert_non_null(response);
 		assert_int_equal(response->status->code, 13);
 		assert_string_equal(response->status->message, "no");
