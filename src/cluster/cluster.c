@@ -337,14 +337,12 @@ static int add_request_headers(struct graft_cluster_call *call, const struct gra
 			       struct graft_error *err)
 {
 	struct graft_arena *arena = graft_arena_new(TOKEN_MAX * 4);
-	const char *token = NULL, *type = request->content_type;
+	const char *token = NULL;
 	int rc = arena ? read_token(&call->cluster->config, arena, &token, err) : graft_fail_memory(err);
 
-	if (!type)
-		type = strcmp(request->method, "PATCH") == 0 ? "application/merge-patch+json" : "application/json";
 	if (rc == 0 && (!add_header(call, "Accept: application/json") || !add_header(call, "Expect:") ||
 			(token && !add_header(call, graft_arena_printf(arena, "Authorization: Bearer %s", token))) ||
-			(request->body && !add_header(call, graft_arena_printf(arena, "Content-Type: %s", type)))))
+			(request->body && !add_header(call, "Content-Type: application/json"))))
 		rc = graft_fail_memory(err);
 	(void)graft_arena_free(arena);
 	return rc;

@@ -64,13 +64,12 @@ struct graft_cluster_answer {
 };
 
 struct graft_cluster_request {
-	const char *method;       /* "GET", "POST", "PUT", "PATCH", "DELETE" */
-	const char *path;         /* with the query; parts that users chose are escaped with graft_cluster_escape() */
-	const char *body;         /* copied; NULL: none */
-	size_t length;            /* of the body */
-	const char *content_type; /* of the body; NULL: application/json, of PATCH application/merge-patch+json */
-	int timeout_ms;           /* for all of it; 0: GRAFT_CLUSTER_TIMEOUT_MS */
-	size_t max;               /* bytes of an answer; 0: GRAFT_CLUSTER_BODY_MAX */
+	const char *method; /* "GET", "POST", "PUT", "DELETE" */
+	const char *path;   /* with the query; parts that users chose are escaped with graft_cluster_escape() */
+	const char *body;   /* JSON; copied; NULL: none */
+	size_t length;      /* of the body */
+	int timeout_ms;     /* for all of it; 0: GRAFT_CLUSTER_TIMEOUT_MS */
+	size_t max;         /* bytes of an answer; 0: GRAFT_CLUSTER_BODY_MAX */
 	/*
 	 * Called once, after graft_cluster_send() has returned, unless the call is cancelled
 	 * before. The call has ended by then. May send and cancel, but not close the cluster.
