@@ -174,7 +174,7 @@ static int find_mps_places(struct mps_daemons *daemons, const struct graft_kube_
 	if (daemons->lock_fd > 0)
 		return 0;
 	daemons->host.root = graft_arena_strdup(daemons->arena, mps_root(config));
-	daemons->host.driver_root = graft_arena_strdup(daemons->arena, graft_kube_mps_driver_root(config));
+	daemons->host.driver_root = graft_arena_strdup(daemons->arena, graft_kube_driver_root(&config->flags));
 	if (!daemons->host.root || !daemons->host.driver_root)
 		return graft_fail_memory(err);
 	if (mps_host_lock(&daemons->host, &daemons->lock_fd, err) < 0)

@@ -13,6 +13,7 @@
 #include "formats/cdi/cdi_transform.h"
 #include "formats/cdi/cdi_write.h"
 #include "kubernetes/kube_allocate.h"
+#include "kubernetes/kube_facts.h"
 #include "kubernetes/kube_tables.h"
 #include "plan/cdi_devices.h"
 #include "plan/planner.h"
@@ -159,7 +160,7 @@ int graft_kube_cdi_write(const struct graft_kube_config *config, const struct gr
 	struct graft_log steps = *log;
 	struct writing writing = { .config = config,
 				   .directory = directory,
-				   .root = kube_driver_root(&config->flags),
+				   .root = graft_kube_driver_root(&config->flags),
 				   .steps = &steps,
 				   .err = err };
 	int rc;

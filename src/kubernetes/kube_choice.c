@@ -49,17 +49,6 @@ static int list_config_files(const char *folder, struct graft_arena *arena, stru
 	return 0;
 }
 
-/* "a, b", truncated if long. */
-static const char *join_config_names(const struct file_names *files, char *buffer, size_t size)
-{
-	size_t at = 0;
-
-	(void)snprintf(buffer, size, files->n == 0 ? "none" : "");
-	for (size_t i = 0; i < files->n && at < size; i++)
-		at += (size_t)snprintf(buffer + at, size - at, "%s%s", i > 0 ? ", " : "", files->names[i]);
-	return buffer;
-}
-
 /* Chooses the named file. `source`: where the name comes from. */
 static int choose_named(const struct graft_kube_choice *choice, const struct file_names *files, const char *source,
 			const char *name, struct graft_arena *arena, const char **ret_path, struct graft_error *err)
@@ -70,7 +59,7 @@ static int choose_named(const struct graft_kube_choice *choice, const struct fil
 		(void)graft_fail(err, GRAFT_NOT_FOUND, 0,
 				 "%s names the config '%s', but %s has no such file%s; it has: %s", source, name,
 				 choice->folder, graft_nearest_hint(files->names, files->n, name, arena),
-				 join_config_names(files, there, sizeof(there)));
+				 files->n > 0 ? kube_list_words(files->names, files->n, there, sizeof(there)) : "none");
 		return graft_with_hint(
 		    err, "Correct the name, or add a file of that name, which is a key of the ConfigMap.");
 	}

@@ -18,6 +18,12 @@
 #include "kubernetes/kube_question.h"
 
 /*
+ * Where the driver is, as this process sees it: at the container driver root, if that is mounted;
+ * on the host itself at the driver root; in a container that was given the driver's files, at "/".
+ */
+const char *graft_kube_driver_root(const struct graft_kube_flags *flags);
+
+/*
  * Returns whether the driver of this host is the simulated one, which has a kernel log of its own.
  */
 bool graft_kube_is_simulated(const struct graft_kube_flags *flags);

@@ -21,7 +21,7 @@ static bool is_host_directory(const char *path)
 	return graft_root_open(&root, path, &err) == 0;
 }
 
-const char *kube_driver_root(const struct graft_kube_flags *flags)
+const char *graft_kube_driver_root(const struct graft_kube_flags *flags)
 {
 	if (is_host_directory(flags->plugin.container_driver_root))
 		return flags->plugin.container_driver_root;
@@ -30,7 +30,7 @@ const char *kube_driver_root(const struct graft_kube_flags *flags)
 
 struct graft_host_options kube_host_options(const struct graft_kube_flags *flags, const struct graft_log *log)
 {
-	return (struct graft_host_options){ .root = kube_driver_root(flags),
+	return (struct graft_host_options){ .root = graft_kube_driver_root(flags),
 					    .nvml_uid = (uid_t)-1,
 					    .nvml_gid = (gid_t)-1,
 					    .nvml_timeout_ms = NVML_TIMEOUT_MS,

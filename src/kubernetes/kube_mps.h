@@ -57,7 +57,5 @@ int graft_kube_mps_plan(const struct graft_kube_offer *offer, const struct graft
  */
 int graft_kube_mps_read(const struct graft_kube_config *config, enum graft_kube_ask ask, const struct graft_log *log,
 			struct graft_arena *arena, struct graft_kube_mps *ret_mps, struct graft_error *err);
-/* Returns where the driver of that node is, as this process sees it. */
-const char *graft_kube_mps_driver_root(const struct graft_kube_config *config);
 
 #endif

@@ -40,8 +40,3 @@ int graft_kube_mps_read(const struct graft_kube_config *config, enum graft_kube_
 	(void)graft_inventory_free(inventory);
 	return rc;
 }
-
-const char *graft_kube_mps_driver_root(const struct graft_kube_config *config)
-{
-	return kube_driver_root(&config->flags);
-}

@@ -212,11 +212,6 @@ static int pick_by_links(const struct graft_kube_resource *resource, const struc
 	return 0;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* One id twice would count as two devices. */
 static int refuse_repeats(const char *const *ids, size_t n, struct graft_arena *arena, struct graft_error *err)
 {
@@ -226,7 +221,7 @@ static int refuse_repeats(const char *const *ids, size_t n, struct graft_arena *
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = ids[i];
-	qsort(sorted, n, sizeof(*sorted), compare_ids);
+	qsort(sorted, n, sizeof(*sorted), graft_compare_strings);
 	for (size_t i = 1; i < n; i++) {
 		if (strcmp(sorted[i - 1], sorted[i]) == 0)
 			return graft_fail(err, GRAFT_INVALID, 0, "device %s is named twice", sorted[i]);

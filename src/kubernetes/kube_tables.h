@@ -21,7 +21,7 @@ extern const struct graft_record kube_config_record, kube_flags_record, kube_sha
 
 /* The value of one of the n words, from 0; -1 for any other text. */
 int kube_find_word(const char *const *words, size_t n, const char *text);
-/* Appends "none, single, mixed" to the text in `buffer`. Returns `buffer`. */
+/* Makes the text "none, single, mixed" in `buffer`, cut if it is too long. Returns `buffer`. */
 const char *kube_list_words(const char *const *words, size_t n, char *buffer, size_t size);
 
 /*
@@ -46,11 +46,6 @@ bool kube_has_channel_node(const struct graft_inventory *inventory);
  * that is not required is left out if the host lacks it.
  */
 bool kube_has_channel(const struct graft_kube_config *config, const struct graft_inventory *inventory);
-/*
- * Where the driver is, as this process sees it: at the container driver root, if that is mounted;
- * on the host itself at the driver root; in a container that was given the driver's files, at "/".
- */
-const char *kube_driver_root(const struct graft_kube_flags *flags);
 /* How to read this node's driver. */
 struct graft_host_options kube_host_options(const struct graft_kube_flags *flags, const struct graft_log *log);
 
