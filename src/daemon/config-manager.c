@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config-manager: the entry point: the choice becomes a link and a signal (SPEC kubernetes 7). */
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,11 +20,6 @@ struct manager {
 	bool linked;            /* the link is one of ours */
 	struct graft_error err; /* with oneshot: why no file was chosen */
 };
-
-static const char *manager_variable(const char *name)
-{
-	return secure_getenv(name);
-}
 
 /* Logs an error with its hint; the program continues. */
 static void manager_warn(const struct manager *manager, const struct graft_error *err, const char *after)
@@ -147,5 +141,5 @@ static int run_manager(const struct graft_kube_sources *sources, const struct gr
 
 int main(int argc, char **argv)
 {
-	return program_main(&graft_kube_manager_command, argc, argv, manager_variable, run_manager);
+	return program_main(&graft_kube_manager_command, argc, argv, program_variable, run_manager);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu-feature-discovery: the entry point: command line, signals, exit status. */
-#include <stdlib.h>
 #include <time.h>
 
 #include "daemon/discovery.h"
@@ -12,11 +11,6 @@ struct feature_daemon {
 	struct program_daemon program;
 	struct discovery discovery;
 };
-
-static const char *gfd_variable(const char *name)
-{
-	return secure_getenv(name);
-}
 
 static int begin_discovery(void *arg, struct graft_error *err)
 {
@@ -70,5 +64,5 @@ static int run_discovery(const struct graft_kube_sources *sources, const struct 
 
 int main(int argc, char **argv)
 {
-	return program_main(&graft_kube_gfd_command, argc, argv, gfd_variable, run_discovery);
+	return program_main(&graft_kube_gfd_command, argc, argv, program_variable, run_discovery);
 }

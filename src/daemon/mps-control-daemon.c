@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mps-control-daemon: the entry point: command line, signals, exit status (SPEC kubernetes 9). */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,11 +14,6 @@ struct mps_program {
 	struct program_daemon program;
 	struct mps_daemons daemons;
 };
-
-static const char *mps_variable(const char *name)
-{
-	return secure_getenv(name);
-}
 
 static int begin_daemons(void *arg, struct graft_error *err)
 {
@@ -76,7 +70,7 @@ static int mount_shared_memory(int argc, char **argv)
 	const struct graft_kube_sources sources = { .command = &graft_kube_mps_command,
 						    .argc = argc,
 						    .argv = argv,
-						    .variable = mps_variable,
+						    .variable = program_variable,
 						    .log = &log.log,
 						    .config_file = "" };
 	enum graft_parse_result result = GRAFT_PARSE_OK;
@@ -100,5 +94,5 @@ int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[argc - 1], MOUNT_SHM) == 0)
 		return mount_shared_memory(argc - 1, argv);
-	return program_main(&graft_kube_mps_command, argc, argv, mps_variable, run_mps);
+	return program_main(&graft_kube_mps_command, argc, argv, program_variable, run_mps);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvidia-device-plugin: the entry point: command line, signals, exit status. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,11 +20,6 @@ struct daemon {
 	struct plugin plugin;
 	struct http_server http;
 };
-
-static const char *variable(const char *name)
-{
-	return secure_getenv(name);
-}
 
 static int begin_plugin(void *arg, struct graft_error *err)
 {
@@ -171,5 +165,5 @@ static int run_command(const struct graft_kube_sources *sources, const struct gr
 
 int main(int argc, char **argv)
 {
-	return program_main(&graft_kube_plugin_command, argc, argv, variable, run_command);
+	return program_main(&graft_kube_plugin_command, argc, argv, program_variable, run_command);
 }

@@ -55,11 +55,6 @@ static bool takes_line(const void *arg, enum graft_log_level level, const char *
 	return poll(&errors, 1, 0) == 1 && (errors.revents & POLLOUT) != 0;
 }
 
-static const char *nri_variable(const char *name)
-{
-	return secure_getenv(name);
-}
-
 /*
  * Real-time priority: on a busy node, answers would otherwise be delayed by milliseconds, and an
  * engine that waits too long starts containers without their devices. The process that reads the
@@ -163,7 +158,7 @@ static void nri_ended(void *arg)
 /* The environment of a plugin that an engine has started. */
 static int take_engine(struct nri_daemon *daemon, struct graft_error *err)
 {
-	const char *number = nri_variable("NRI_PLUGIN_SOCKET"), *name = nri_variable("NRI_PLUGIN_NAME");
+	const char *number = program_variable("NRI_PLUGIN_SOCKET"), *name = program_variable("NRI_PLUGIN_NAME");
 	char *end;
 	long fd;
 
@@ -248,7 +243,7 @@ static int print_nri_text(enum graft_parse_result result)
 
 int main(int argc, char **argv)
 {
-	const struct graft_options_scope scope = { .variable = nri_variable };
+	const struct graft_options_scope scope = { .variable = program_variable };
 	struct nri_daemon daemon = { .signals = PROGRAM_SIGNALS_INIT };
 	enum graft_parse_result result = GRAFT_PARSE_OK;
 	struct graft_error err = { .status = GRAFT_OK };
@@ -269,7 +264,7 @@ int main(int argc, char **argv)
 	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	graft_log_file_init(&daemon.log, STDERR_FILENO, GRAFT_LOG_INFO);
 	daemon.log.log.wants = takes_line;
-	daemon.notify_socket = nri_variable("NOTIFY_SOCKET");
+	daemon.notify_socket = program_variable("NOTIFY_SOCKET");
 	daemon.arena = daemon.flags.arena = graft_arena_new((size_t)256 << 20);
 	if (!daemon.arena)
 		(void)graft_fail_memory(&err);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -32,6 +33,11 @@ int program_print(const char *name, struct graft_buffer *text)
 		return 1;
 	}
 	return 0;
+}
+
+const char *program_variable(const char *name)
+{
+	return secure_getenv(name);
 }
 
 /* A call that only prints uses the file that the node's label chooses, too. */

@@ -19,12 +19,15 @@ int program_complain(const char *name, const struct graft_error *err);
 /* Prints the text to standard output and frees it; returns the exit status. */
 int program_print(const char *name, struct graft_buffer *text);
 
+/* secure_getenv(3), for `variable` below and of struct graft_kube_sources. */
+const char *program_variable(const char *name);
+
 /*
  * main(): blocks the signals of program_watch_signals(), reads the configuration of `command`,
  * prints help, version or the configuration if asked to, otherwise calls `run`, whose result is the
- * exit status. `variable` is secure_getenv(3), which only a main may name. `arena` of `run` is
- * freed afterwards. If the config file is invalid and fail-on-init-error is off, `run` gets the
- * configuration without a file, and must try the file again.
+ * exit status. `variable` is program_variable(), or a test's. `arena` of `run` is freed afterwards.
+ * If the config file is invalid and fail-on-init-error is off, `run` gets the configuration without
+ * a file, and must try the file again.
  */
 int program_main(const struct graft_command *command, int argc, char **argv, const char *(*variable)(const char *name),
 		 int (*run)(const struct graft_kube_sources *sources, const struct graft_kube_config *config,
