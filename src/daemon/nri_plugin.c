@@ -29,6 +29,8 @@
 #define EVENT_DELAY_MS 5     /* between the creation of a socket and its listener */
 #define LONGEST_LIMIT  600000
 #define SHORT_LIFE_MS  1000 /* of a connection */
+#define FIRST_DELAY_MS 100  /* before connecting again */
+#define LAST_DELAY_MS  2000
 
 static void connect_now(void *arg);
 
@@ -42,22 +44,20 @@ static const char *or_standard(const char *value, const char *standard)
 static int read_nri_configuration(const struct nri_plugin *plugin, struct graft_arena *arena,
 				  struct graft_config *config, struct graft_nri_policy *policy, struct graft_error *err)
 {
-	const struct nri_plugin_options *options = &plugin->options;
-	const char *file = options->config_file && options->config_file[0] != '\0' ? options->config_file : NULL;
+	const struct graft_nri_flags *flags = plugin->options.flags;
 
-	if (graft_config_file_load(GRAFT_CONFIG_OF_RUNTIME, file, arena, config, err) < 0)
+	if (graft_config_file_load(GRAFT_CONFIG_OF_RUNTIME, or_standard(flags->config, NULL), arena, config, err) < 0)
 		return -1;
 	graft_config_file_warn(config, plugin->log);
-	*policy = (struct graft_nri_policy){ .management_kind = or_standard(options->management_kind, NULL),
-					     .own_namespace = or_standard(options->own_namespace, ""),
-					     .management_namespaces = options->management_namespaces,
-					     .n_management_namespaces = options->n_management_namespaces,
-					     .driver_root = or_standard(options->driver_root,
+	*policy = (struct graft_nri_policy){ .management_kind = flags->management_kind,
+					     .own_namespace = flags->own_namespace,
+					     .management_namespaces = flags->management_namespaces,
+					     .n_management_namespaces = flags->n_management_namespaces,
+					     .driver_root = or_standard(flags->driver_root,
 									or_standard(config->cli.root, "/")) };
-	policy->driver_root_seen = or_standard(options->driver_root_seen, policy->driver_root);
-	policy->hook_path = or_standard(options->hook_path, NULL);
-	if (!policy->hook_path)
-		policy->hook_path = graft_locate_cdi_hook(config, plugin->log, arena);
+	policy->driver_root_seen = or_standard(flags->driver_root_seen, policy->driver_root);
+	policy->hook_path = flags->hook_path[0] != '\0' ? flags->hook_path
+							: graft_locate_cdi_hook(config, plugin->log, arena);
 	return policy->hook_path ? 0 : graft_fail_memory(err);
 }
 
@@ -136,7 +136,7 @@ static void connect_later(struct nri_plugin *plugin, int64_t delay_ms)
 
 static void connect_after_failure(struct nri_plugin *plugin)
 {
-	plugin->delay_ms = graft_loop_next_delay(plugin->delay_ms, NRI_FIRST_DELAY_MS, NRI_LAST_DELAY_MS);
+	plugin->delay_ms = graft_loop_next_delay(plugin->delay_ms, FIRST_DELAY_MS, LAST_DELAY_MS);
 	connect_later(plugin, plugin->delay_ms);
 }
 
@@ -194,8 +194,7 @@ static void registration_answered(void *arg, enum graft_rpc_status status, const
 	plugin->registered = true;
 	plugin->registered_ms = graft_clock_ms();
 	plugin->counts.n_registrations++;
-	graft_info(plugin->log, "registered as %s-%s", or_standard(plugin->options.index, NRI_PLUGIN_INDEX),
-		   or_standard(plugin->options.name, NRI_PLUGIN_NAME));
+	graft_info(plugin->log, "registered as %s-%s", plugin->options.flags->index, plugin->options.name);
 	if (plugin->options.registered)
 		plugin->options.registered(plugin->options.arg);
 }
@@ -205,8 +204,8 @@ static int register_plugin(struct nri_plugin *plugin, struct graft_error *err)
 	Nri__Pkg__Api__V1alpha1__RegisterPluginRequest message;
 
 	nri__pkg__api__v1alpha1__register_plugin_request__init(&message);
-	message.plugin_name = graft_rpc_read_only(or_standard(plugin->options.name, NRI_PLUGIN_NAME));
-	message.plugin_idx = graft_rpc_read_only(or_standard(plugin->options.index, NRI_PLUGIN_INDEX));
+	message.plugin_name = graft_rpc_read_only(plugin->options.name);
+	message.plugin_idx = graft_rpc_read_only(plugin->options.flags->index);
 	connect_later(plugin, REGISTER_LIMIT);
 	return graft_ttrpc_link_call(&plugin->link, ENGINE, "RegisterPlugin", &message.base, registration_answered,
 				     err);
@@ -224,15 +223,10 @@ static int begin_link(struct nri_plugin *plugin, int take_fd, struct graft_error
 
 /* --- the socket's directory --- */
 
-static const char *socket_of(const struct nri_plugin *plugin)
-{
-	return or_standard(plugin->options.socket, NRI_SOCKET);
-}
-
 /* Repeat this at each attempt: the engine makes the directory. */
 static void watch_socket_folder(struct nri_plugin *plugin)
 {
-	const char *socket = socket_of(plugin), *slash = strrchr(socket, '/');
+	const char *socket = plugin->options.flags->socket, *slash = strrchr(socket, '/');
 	char *folder = slash ? strndup(socket, slash == socket ? 1 : (size_t)(slash - socket)) : NULL;
 
 	if (folder && plugin->folder.fd >= 0 && plugin->folder_watch < 0)
@@ -278,6 +272,7 @@ static void begin_socket_watch(struct nri_plugin *plugin)
 static void connect_now(void *arg)
 {
 	struct nri_plugin *plugin = arg;
+	const char *socket = plugin->options.flags->socket;
 	struct graft_error err = { .status = GRAFT_OK };
 	int fd;
 
@@ -287,11 +282,10 @@ static void connect_now(void *arg)
 		return;
 	}
 	watch_socket_folder(plugin);
-	fd = graft_unix_connect(socket_of(plugin));
+	fd = graft_unix_connect(socket);
 	if (fd < 0) {
 		if (!plugin->waiting)
-			graft_info(plugin->log, "waiting for an engine with NRI at %s: %s", socket_of(plugin),
-				   strerror(-fd));
+			graft_info(plugin->log, "waiting for an engine with NRI at %s: %s", socket, strerror(-fd));
 		plugin->waiting = true;
 		connect_after_failure(plugin);
 	} else if (begin_link(plugin, fd, &err) < 0) {
@@ -306,10 +300,8 @@ static void host_renewed(void *arg)
 	nri_request_host_renewed(arg);
 }
 
-static int check_options(const struct nri_plugin_options *options, struct graft_error *err)
+static int check_index(const char *index, struct graft_error *err)
 {
-	const char *index = or_standard(options->index, NRI_PLUGIN_INDEX);
-
 	if (strlen(index) != 2 || !isdigit((unsigned char)index[0]) || !isdigit((unsigned char)index[1]))
 		return graft_fail(err, GRAFT_INVALID, 0, "the plugin's index '%.20s' is not 00 to 99", index);
 	return 0;
@@ -319,7 +311,7 @@ static int begin_plugin_parts(struct nri_plugin *plugin, struct graft_error *err
 {
 	const struct nri_plugin_options *options = &plugin->options;
 
-	if (check_options(options, err) < 0 || load_configuration(plugin, err) < 0)
+	if (check_index(options->flags->index, err) < 0 || load_configuration(plugin, err) < 0)
 		return -1;
 	plugin->host = (struct nri_host){ .loop = plugin->loop,
 					  .log = plugin->log,
@@ -328,9 +320,8 @@ static int begin_plugin_parts(struct nri_plugin *plugin, struct graft_error *err
 					  .arg = plugin };
 	plugin->kubelet = (struct nri_kubelet){ .loop = plugin->loop,
 						.log = plugin->log,
-						.socket = or_standard(options->pods_socket, NRI_PODS_SOCKET),
-						.checkpoint = or_standard(options->pods_checkpoint,
-									  NRI_PODS_CHECKPOINT),
+						.socket = options->flags->pods_socket,
+						.checkpoint = options->flags->pods_checkpoint,
 						.limit_ms = REQUEST_LIMIT / 2 };
 	nri_kubelet_begin(&plugin->kubelet);
 	nri_host_begin(&plugin->host);
@@ -387,9 +378,7 @@ void nri_plugin_end(struct nri_plugin *plugin)
 	close_link(plugin);
 	nri_kubelet_done(&plugin->kubelet);
 	nri_host_done(&plugin->host);
-	graft_loop_forget(plugin->loop, &plugin->folder);
-	if (plugin->folder.fd >= 0)
-		(void)close(plugin->folder.fd);
+	graft_loop_close(plugin->loop, &plugin->folder);
 	if (plugin->options.take_fd >= 0)
 		(void)close(plugin->options.take_fd);
 	(void)graft_arena_free(plugin->arena);

@@ -19,42 +19,23 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "kubernetes/nri_options.h"
 #include "rpc/loop.h"
 
-#define NRI_PLUGIN_NAME     "graft"
-#define NRI_PLUGIN_INDEX    "10"
-#define NRI_SOCKET          "/var/run/nri/nri.sock"
-#define NRI_PODS_SOCKET     "/var/lib/kubelet/pod-resources/kubelet.sock"
-#define NRI_PODS_CHECKPOINT "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
-#define NRI_FIRST_DELAY_MS  100
-#define NRI_LAST_DELAY_MS   2000
+#define NRI_PLUGIN_NAME "graft"
 
-/*
- * Options; all strings are borrowed for the plugin's life. NULL, "" and 0 select the defaults
- * below.
- */
+/* All of it is borrowed for the plugin's life. */
 struct nri_plugin_options {
 	struct graft_loop *loop;
 	const struct graft_log *log;
-	const char *name;   /* NULL = NRI_PLUGIN_NAME */
-	const char *index;  /* two digits; NULL = NRI_PLUGIN_INDEX */
-	const char *socket; /* of the engine; NULL = NRI_SOCKET. It need not exist yet */
+	const struct graft_nri_flags *flags;
+	const char *name; /* that it registers under, usually NRI_PLUGIN_NAME */
 	/*
 	 * The connection that an engine passes to a plugin that it starts itself; it is closed in
 	 * any case, and never replaced. Without it, `has_fd` is false.
 	 */
 	bool has_fd;
 	int take_fd;
-	const char *own_namespace;                /* namespace whose pods may use management devices; NULL = none */
-	const char *const *management_namespaces; /* further namespaces */
-	size_t n_management_namespaces;
-	const char *management_kind;  /* NULL = management.nvidia.com/gpu */
-	const char *config_file;      /* config.toml; NULL = the usual one */
-	const char *driver_root;      /* on the host; NULL = that of config.toml, or "/" */
-	const char *driver_root_seen; /* the same, as this process sees it; NULL = driver_root */
-	const char *hook_path;        /* nvidia-cdi-hook on the host; NULL = found as the runtime finds it */
-	const char *pods_socket;      /* of the kubelet's PodResources; NULL = NRI_PODS_SOCKET */
-	const char *pods_checkpoint;  /* NULL = NRI_PODS_CHECKPOINT */
 	/* The engine has exited; only with `has_fd`. May be NULL. */
 	void (*ended)(void *arg);
 	/* Called at each registration with an engine. May be NULL. */

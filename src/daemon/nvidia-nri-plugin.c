@@ -170,7 +170,8 @@ static int take_engine(struct nri_daemon *daemon, struct graft_error *err)
 		return graft_fail(err, GRAFT_INVALID, 0, "NRI_PLUGIN_SOCKET=%.40s is not an open descriptor", number);
 	daemon->options.has_fd = true;
 	daemon->options.take_fd = (int)fd;
-	daemon->options.name = name;
+	if (name && name[0] != '\0')
+		daemon->options.name = name;
 	return 0;
 }
 
@@ -180,17 +181,8 @@ static int begin_nri_daemon(struct nri_daemon *daemon, struct graft_error *err)
 
 	daemon->options = (struct nri_plugin_options){ .loop = &daemon->loop,
 						       .log = &daemon->log.log,
-						       .index = flags->index,
-						       .socket = flags->socket,
-						       .own_namespace = flags->own_namespace,
-						       .management_namespaces = flags->management_namespaces,
-						       .n_management_namespaces = flags->n_management_namespaces,
-						       .management_kind = flags->management_kind,
-						       .config_file = flags->config,
-						       .driver_root = flags->driver_root,
-						       .driver_root_seen = flags->driver_root_seen,
-						       .pods_socket = flags->pods_socket,
-						       .pods_checkpoint = flags->pods_checkpoint,
+						       .flags = flags,
+						       .name = NRI_PLUGIN_NAME,
 						       .ended = nri_ended,
 						       .registered = nri_registered,
 						       .arg = daemon };
@@ -199,7 +191,6 @@ static int begin_nri_daemon(struct nri_daemon *daemon, struct graft_error *err)
 		return -1;
 	if (flags->install_hook[0] != '\0' && install_hook(daemon, err) < 0)
 		return -1;
-	daemon->options.hook_path = flags->hook_path;
 	if (flags->listen[0] != '\0' &&
 	    http_begin(&daemon->http, &daemon->loop, flags->listen, nri_page, daemon, err) < 0)
 		return -1;
@@ -244,23 +235,11 @@ static int print_nri_text(enum graft_parse_result result)
 int main(int argc, char **argv)
 {
 	const struct graft_options_scope scope = { .variable = program_variable };
-	struct nri_daemon daemon = { .signals = PROGRAM_SIGNALS_INIT };
+	struct nri_daemon daemon = { .flags = GRAFT_NRI_FLAGS_INIT, .signals = PROGRAM_SIGNALS_INIT };
 	enum graft_parse_result result = GRAFT_PARSE_OK;
 	struct graft_error err = { .status = GRAFT_OK };
 	int first, status;
 
-	daemon.flags = (struct graft_nri_flags){ .socket = "",
-						 .index = "",
-						 .own_namespace = "",
-						 .management_kind = "",
-						 .config = "",
-						 .driver_root = "",
-						 .driver_root_seen = "",
-						 .hook_path = "",
-						 .install_hook = "",
-						 .pods_socket = "",
-						 .pods_checkpoint = "",
-						 .listen = "" };
 	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	graft_log_file_init(&daemon.log, STDERR_FILENO, GRAFT_LOG_INFO);
 	daemon.log.log.wants = takes_line;

@@ -21,11 +21,6 @@
 #define ANNOTATION  "nvidia.cdi.k8s.io"
 #define CONFIG_FILE "/etc/nvidia-container-runtime/config.toml"
 
-static const char *kind_of_management(const struct graft_nri_policy *policy)
-{
-	return policy->management_kind ? policy->management_kind : GRAFT_NRI_MANAGEMENT_KIND;
-}
-
 static bool is_of_nri_kind(const char *name, const char *kind)
 {
 	size_t length = strlen(kind);
@@ -83,9 +78,9 @@ static bool may_have(const struct graft_nri_policy *policy, const struct graft_n
 		if (is_allowed_by(allowed->items[i], name, container->namespace_))
 			return true;
 	}
-	if (!is_of_nri_kind(name, kind_of_management(policy)) || container->namespace_[0] == '\0')
+	if (!is_of_nri_kind(name, policy->management_kind) || container->namespace_[0] == '\0')
 		return false;
-	return strcmp(policy->own_namespace ? policy->own_namespace : "", container->namespace_) == 0 ||
+	return strcmp(policy->own_namespace, container->namespace_) == 0 ||
 	       graft_is_in(policy->management_namespaces, policy->n_management_namespaces, container->namespace_);
 }
 
@@ -641,7 +636,7 @@ static int decide_names(const struct graft_nri_policy *policy, const struct graf
 
 	for (size_t i = 0; i < wish->names.n; i++) {
 		const char *name = wish->names.items[i];
-		bool is_management = is_of_nri_kind(name, kind_of_management(policy));
+		bool is_management = is_of_nri_kind(name, policy->management_kind);
 
 		if (is_management && strcmp(strchr(name, '=') + 1, "all") != 0)
 			return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0,
@@ -689,7 +684,7 @@ int graft_nri_kinds(const struct graft_nri_policy *policy, struct graft_arena *a
 							       (size_t)(colon - allowed->items[i]))
 					 : NULL;
 
-		if (!colon || (kind && strcmp(kind, kind_of_management(policy)) == 0))
+		if (!colon || (kind && strcmp(kind, policy->management_kind) == 0))
 			continue;
 		if (!kind || !graft_arena_push_string(arena, &ret_kinds->items, &ret_kinds->n, kind))
 			return graft_fail_memory(err);

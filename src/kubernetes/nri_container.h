@@ -25,8 +25,6 @@
 #include "request/config.h"
 #include "request/container.h"
 
-#define GRAFT_NRI_MANAGEMENT_KIND "management.nvidia.com/gpu"
-
 /* A container as the engine describes it before it is made. Texts that are missing are "". */
 struct graft_nri_container {
 	const char *namespace_, *pod, *uid, *name;
@@ -43,7 +41,7 @@ struct graft_nri_container {
 
 struct graft_nri_policy {
 	const struct graft_config *config;
-	const char *management_kind;              /* NULL = GRAFT_NRI_MANAGEMENT_KIND */
+	const char *management_kind;              /* "management.nvidia.com/gpu" */
 	const char *own_namespace;                /* "" = none */
 	const char *const *management_namespaces; /* others that may have management devices */
 	size_t n_management_namespaces;

@@ -45,7 +45,9 @@ static void answer(const ProtobufCMessage *pod, const ProtobufCMessage *containe
 	const struct graft_nri_host host = { .inventory = inventory };
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_nri_answer edits = { .plan = NULL };
-	struct graft_nri_policy policy = { .hook_path = "/hook" };
+	struct graft_nri_policy policy = { .management_kind = "management.nvidia.com/gpu",
+					   .own_namespace = "",
+					   .hook_path = "/hook" };
 	struct graft_nri_container view;
 	struct graft_nri_wish wish;
 	struct graft_config config;

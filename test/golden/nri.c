@@ -331,6 +331,7 @@ static int run_row(const char *folder, const struct row *row, struct graft_arena
 	struct graft_config config;
 	char text[sizeof(err.msg) + sizeof(err.ctx)];
 	struct graft_nri_policy policy = { .config = &config,
+					   .management_kind = "management.nvidia.com/gpu",
 					   .own_namespace = "graft-system",
 					   .management_namespaces = others,
 					   .n_management_namespaces = 1,

@@ -35,6 +35,7 @@ static int setup_host(void **state)
 	w->directories[0] = w->directory;
 	w->config.runtime.cdi_spec_dirs = (struct graft_strings){ .items = w->directories, .n = 1 };
 	w->policy.config = &w->config;
+	w->policy.management_kind = "management.nvidia.com/gpu";
 	w->host = (struct nri_host){ .loop = &w->loop, .policy = &w->policy, .renewed = note_renewal, .arg = w };
 	*state = w;
 	return 0;

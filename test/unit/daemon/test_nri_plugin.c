@@ -16,6 +16,7 @@ typedef Nri__Pkg__Api__V1alpha1__PodSandbox sandbox;
 struct engine_world {
 	struct graft_loop loop;
 	struct nri_plugin *plugin;
+	struct graft_nri_flags flags;
 	struct graft_log log;
 	char logged[16384];
 	int engine; /* its end */
@@ -214,18 +215,13 @@ static void await_reads(struct engine_world *w, uint64_t n)
 /* The plugin with this config.toml, registered; requests may take `timeout_ms`. */
 static void connect_plugin(struct engine_world *w, const char *config, int64_t timeout_ms)
 {
-	static const char *const monitoring[] = { "monitoring" };
+	static const char *monitoring[] = { "monitoring" };
 	Nri__Pkg__Api__V1alpha1__ConfigureRequest message;
 	struct nri_plugin_options options = { .loop = &w->loop,
 					      .log = &w->log,
+					      .flags = &w->flags,
+					      .name = NRI_PLUGIN_NAME,
 					      .has_fd = true,
-					      .own_namespace = "own",
-					      .management_namespaces = monitoring,
-					      .n_management_namespaces = 1,
-					      .config_file = w->config,
-					      .hook_path = "/usr/bin/nvidia-cdi-hook",
-					      .pods_socket = "/nonexistent/kubelet.sock",
-					      .pods_checkpoint = w->checkpoint,
 					      .ended = note_end,
 					      .registered = note_registration,
 					      .arg = w };
@@ -234,6 +230,14 @@ static void connect_plugin(struct engine_world *w, const char *config, int64_t t
 	int fds[2];
 
 	write_file(w->config, config);
+	w->flags = (struct graft_nri_flags)GRAFT_NRI_FLAGS_INIT;
+	w->flags.own_namespace = "own";
+	w->flags.management_namespaces = monitoring;
+	w->flags.n_management_namespaces = 1;
+	w->flags.config = w->config;
+	w->flags.hook_path = "/usr/bin/nvidia-cdi-hook";
+	w->flags.pods_socket = "/nonexistent/kubelet.sock";
+	w->flags.pods_checkpoint = w->checkpoint;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
 	w->engine = fds[1];
 	w->stream = 1;
