@@ -157,8 +157,7 @@ static bool has_integrated_gpu(const struct detection *d, bool tegra_files)
 	return integrated || (tegra_files && n == 0);
 }
 
-/* `machine` NULL: also detect facts that only matter on a board, on any machine. */
-static struct graft_platform_facts detect(const struct graft_root *root, const char *machine)
+struct graft_platform_facts graft_platform_detect(const struct graft_root *root, const char *machine)
 {
 	struct graft_platform_facts facts = { .nvml = false };
 	struct detection d = { .root = root, .arena = graft_arena_new(ARENA_MAX) };
@@ -177,16 +176,6 @@ static struct graft_platform_facts detect(const struct graft_root *root, const c
 	return facts;
 }
 
-struct graft_platform_facts graft_platform_detect(const struct graft_root *root, const char *machine)
-{
-	return detect(root, machine);
-}
-
-struct graft_platform_facts graft_platform_detect_all(const struct graft_root *root)
-{
-	return detect(root, NULL);
-}
-
 struct graft_platform_facts graft_platform_of_host(void)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
@@ -194,7 +183,7 @@ struct graft_platform_facts graft_platform_of_host(void)
 
 	if (graft_root_open(&root, "/", NULL) < 0)
 		return (struct graft_platform_facts){ .nvml = false };
-	return detect(&root, uname(&names) == 0 ? names.machine : "unknown");
+	return graft_platform_detect(&root, uname(&names) == 0 ? names.machine : "unknown");
 }
 
 bool graft_platform_is_wsl(void)

@@ -33,11 +33,10 @@ bool graft_platform_has_tegra_files(const struct graft_root *root, const struct 
 /*
  * Detects the facts. Never fails: what cannot be read is treated as absent. `root` is the host's,
  * `machine` is the machine name from uname(2): integrated GPUs are parts of Arm systems on a chip,
- * so on "x86_64" without Tegra files no model is read, however many GPUs there are.
+ * so on "x86_64" without Tegra files no model is read, however many GPUs there are. NULL: look for
+ * all facts, even for those that only matter on a board, which is slower.
  */
 struct graft_platform_facts graft_platform_detect(const struct graft_root *root, const char *machine);
-/* Like graft_platform_detect(), but looks for all facts on any host. Slower. */
-struct graft_platform_facts graft_platform_detect_all(const struct graft_root *root);
 /* graft_platform_detect() for the host that this runs on. */
 struct graft_platform_facts graft_platform_of_host(void);
 /*

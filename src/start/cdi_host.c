@@ -32,7 +32,7 @@ int graft_cdi_detect_mode(const struct graft_cdi_places *places, const struct gr
 
 	if (graft_root_open(&root, or_default(places->driver_root, "/"), err) < 0)
 		return -1;
-	facts = graft_platform_detect_all(&root);
+	facts = graft_platform_detect(&root, NULL);
 	if (facts.dxcore)
 		*ret_mode = GRAFT_CDI_MODE_WSL;
 	else if ((facts.tegra_files && !facts.nvml) || facts.integrated_gpu)
