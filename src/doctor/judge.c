@@ -125,12 +125,7 @@ bool graft_judge_has_kernel_driver(const struct graft_judge *judge)
 
 size_t graft_judge_count_gpus(const struct graft_judge *judge)
 {
-	const struct graft_inventory *inventory = &judge->health->inventory;
-	size_t n = 0;
-
-	for (size_t i = 0; i < inventory->n_gpus; i++)
-		n += !inventory->gpus[i].excluded;
-	return n;
+	return graft_inventory_count_gpus(&judge->health->inventory);
 }
 
 const char *graft_judge_find_program(const struct graft_judge *judge, const char *name)

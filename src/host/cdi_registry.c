@@ -194,7 +194,7 @@ int graft_cdi_registry_read(const char *const *directories, size_t n_directories
 			     .log = log,
 			     .arena = arena };
 
-	*ret_registry = (struct graft_cdi_registry){ .n_priorities = n_directories };
+	*ret_registry = (struct graft_cdi_registry){ .n_specs = 0 };
 	for (scan.priority = 0; scan.priority < n_directories; scan.priority++) {
 		if (read_directory(&scan, directories[scan.priority], err) < 0)
 			return -1;
@@ -251,23 +251,15 @@ static struct graft_cdi_choice find_choice(struct graft_cdi_registry *registry, 
 	return found;
 }
 
-static bool is_definition_chosen(const struct graft_cdi_choice *choices, size_t n,
-				 const struct graft_cdi_choice *choice)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (choices[i].spec == choice->spec && choices[i].device == choice->device)
-			return true;
-	}
-	return false;
-}
-
 static int choose_definition(struct graft_cdi_choice **choices, size_t *n, const struct graft_cdi_choice *choice,
 			     struct graft_arena *arena, struct graft_error *err)
 {
 	struct graft_cdi_choice *slot;
 
-	if (is_definition_chosen(*choices, *n, choice))
-		return 0;
+	for (size_t i = 0; i < *n; i++) {
+		if ((*choices)[i].spec == choice->spec && (*choices)[i].device == choice->device)
+			return 0;
+	}
 	slot = graft_arena_push(arena, choices, n, sizeof(*slot));
 	if (!slot)
 		return graft_fail_memory(err);

@@ -27,7 +27,7 @@ struct graft_cdi_problem {
 struct graft_cdi_registry {
 	struct graft_cdi_spec *specs; /* in ascending priority, then by name */
 	size_t *priorities;           /* of each spec: index of its directory */
-	size_t n_specs, n_priorities;
+	size_t n_specs;
 	size_t n_passed_over; /* files that mention no requested kind and were not parsed */
 	struct graft_cdi_problem *problems;
 	size_t n_problems;

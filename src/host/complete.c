@@ -228,10 +228,8 @@ static void merge_all(struct merge *merge, const struct graft_nvml_snapshot *sna
 	bool from_nvml = inventory->n_gpus == 0 && (merge->lists_gpus || inventory->platform == GRAFT_PLATFORM_WSL2);
 
 	merge_fact(merge, "driver version", "driver", &inventory->driver_version, snapshot->driver_version);
-	if (!inventory->cuda_version.value && inventory->driver_version.value) {
-		inventory->cuda_version.value = graft_cuda_version_bound(inventory->driver_version.value);
-		inventory->cuda_version.source = inventory->cuda_version.value ? "bounded from driver version" : NULL;
-	}
+	if (!inventory->cuda_version.value)
+		graft_survey_bound_cuda(inventory);
 	merge_cuda(merge, snapshot->cuda_version);
 	for (size_t i = 0; i < snapshot->n_gpus; i++) {
 		const struct graft_nvml_gpu *theirs = &snapshot->gpus[i];
@@ -263,6 +261,12 @@ static void choose_identity(const struct graft_host_options *options, struct gra
 		question->uid = geteuid() == 0 ? graft_host_overflow_id(GRAFT_OVERFLOW_UID) : geteuid();
 	if (question->gid == (gid_t)-1)
 		question->gid = geteuid() == 0 ? graft_host_overflow_id(GRAFT_OVERFLOW_GID) : getegid();
+}
+
+int graft_nvml_fail_missing(const char *library, struct graft_error *err)
+{
+	return graft_fail(err, GRAFT_NO_LIBRARY, 0,
+			  "load library failed: %s: cannot open shared object file: no such file or directory", library);
 }
 
 void graft_nvml_prepare(const struct graft_host_options *options, const struct graft_inventory *inventory,
@@ -299,9 +303,7 @@ static int complete_inventory(const struct graft_host_options *options, struct g
 		return 0;
 	}
 	if (!inventory->nvml_library)
-		return graft_fail(err, GRAFT_NO_LIBRARY, 0,
-				  "load library failed: libnvidia-ml.so.1: cannot open shared object file: no such "
-				  "file or directory");
+		return graft_nvml_fail_missing(GRAFT_NVML_SONAME, err);
 	graft_nvml_prepare(options, inventory, facts, &question);
 	scratch = graft_arena_new(SCRATCH_MAX);
 	if (!scratch)

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -57,14 +56,8 @@ static bool look_at_csv_node(const struct look *look, const char *path, struct g
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISCHR(st.st_mode))
 		return false;
-	*ret_node = (struct graft_node){ .path = path,
-					 .major = major(st.st_rdev),
-					 .minor = minor(st.st_rdev),
-					 .present = true,
-					 .mode = st.st_mode & 07777,
-					 .uid = st.st_uid,
-					 .gid = st.st_gid,
-					 .source = path };
+	*ret_node = (struct graft_node){ .path = path, .source = path };
+	graft_node_describe(ret_node, &st);
 	return true;
 }
 

@@ -2,14 +2,11 @@
 /* driver_devices: reads procfs, sysfs and /dev as text and numbers. Opens no device. */
 #include "host/driver_devices.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
+#include "base/listing.h"
 #include "base/strings.h"
 
 #define FILE_MAX    ((size_t)1 << 20)
@@ -19,35 +16,6 @@
 #define PCI_3D      0x030200ul
 #define PARAMS      "/proc/driver/nvidia/params"
 #define MIG_MINORS  "/proc/driver/nvidia-caps/mig-minors"
-
-/* ---- names of a directory ---- */
-
-/*
- * Lists names with a prefix, in no particular order; none if the directory does not exist. Returns
- * -1 if memory is exhausted.
- */
-static int list_prefixed_names(const struct graft_root *root, const char *path, const char *prefix,
-			       struct graft_arena *arena, const char ***ret_names, size_t *ret_n)
-{
-	auto_close int fd = graft_root_openat(root, path, O_RDONLY | O_DIRECTORY);
-	auto_dir DIR *dir = NULL;
-	const struct dirent *entry;
-
-	*ret_names = NULL;
-	*ret_n = 0;
-	if (fd < 0)
-		return 0;
-	dir = fdopendir(fd);
-	if (!dir)
-		return -1;
-	(void)TAKE_FD(fd);
-	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] != '.' && strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
-		    !graft_arena_push_string(arena, ret_names, ret_n, entry->d_name))
-			return -1;
-	}
-	return 0;
-}
 
 /* ---- the PCI bus ---- */
 
@@ -119,8 +87,8 @@ int graft_host_read_driver_devices(const struct graft_root *host, struct graft_a
 	if (rc < 0)
 		return graft_fail_errno(err, -rc, "read failed: /proc/devices");
 	read_majors(text, length, ret_devices);
-	if (list_prefixed_names(host, PCI_DEVICES, "", arena, &names, &n) < 0)
-		return graft_fail_memory(err);
+	if (graft_root_list(host, PCI_DEVICES, SIZE_MAX, arena, &names, &n, NULL) < 0)
+		n = 0;
 	for (size_t i = 0; i < n; i++)
 		ret_devices->n_gpus += is_pci_gpu(host, names[i], arena);
 	if (graft_root_read(host, PARAMS, FILE_MAX, arena, &text, &length) == 0)
@@ -136,13 +104,8 @@ int graft_host_read_driver_devices(const struct graft_root *host, struct graft_a
 
 static bool is_left_out(const char *name)
 {
-	static const char *const prefixes[] = { "nvidia-fs", "nvidia-nvswitch", "nvidia-nvlink" };
-
-	for (size_t i = 0; i < GRAFT_COUNT(prefixes); i++) {
-		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-			return true;
-	}
-	return false;
+	return graft_starts_with(name, "nvidia-fs") || graft_starts_with(name, "nvidia-nvswitch") ||
+	       graft_starts_with(name, "nvidia-nvlink");
 }
 
 /* Adds a node. What is not a character device, or disappears meanwhile, is ignored. */
@@ -160,14 +123,8 @@ static int add_driver_node(const struct graft_root *root, const char *directory,
 	node = graft_arena_push(arena, nodes, n, sizeof(*node));
 	if (!node)
 		return -1;
-	*node = (struct graft_node){ .path = path,
-				     .major = major(st.st_rdev),
-				     .minor = minor(st.st_rdev),
-				     .present = true,
-				     .mode = st.st_mode & 07777,
-				     .uid = st.st_uid,
-				     .gid = st.st_gid,
-				     .source = directory };
+	*node = (struct graft_node){ .path = path, .source = directory };
+	graft_node_describe(node, &st);
 	return 0;
 }
 
@@ -189,15 +146,15 @@ int graft_host_list_driver_nodes(const struct graft_root *root, struct graft_are
 		const char **names;
 		size_t n;
 
-		if (list_prefixed_names(root, places[i].directory, places[i].prefix, arena, &names, &n) < 0)
-			return graft_fail_memory(err);
+		if (graft_root_list(root, places[i].directory, SIZE_MAX, arena, &names, &n, NULL) < 0)
+			n = 0;
 		for (size_t j = 0; j < n; j++) {
-			if (!is_left_out(names[j]) &&
+			if (graft_starts_with(names[j], places[i].prefix) && !is_left_out(names[j]) &&
 			    add_driver_node(root, places[i].directory, names[j], arena, ret_nodes, ret_n) < 0)
 				return graft_fail_memory(err);
 		}
 	}
 	if (*ret_n > 1)
 		qsort(*ret_nodes, *ret_n, sizeof(**ret_nodes), compare_driver_nodes);
-	return 0;
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }

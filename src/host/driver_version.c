@@ -34,6 +34,14 @@ const char *graft_cuda_version_bound(const char *driver_version)
 	return NULL;
 }
 
+void graft_survey_bound_cuda(struct graft_inventory *inventory)
+{
+	const char *bound = graft_cuda_version_bound(inventory->driver_version.value);
+
+	if (bound)
+		inventory->cuda_version = (struct graft_fact){ bound, "bounded from driver version" };
+}
+
 static bool has_module_directory(const struct graft_root *root, const char *path)
 {
 	return root->fd >= 0 && graft_root_has(root, path, O_DIRECTORY);
@@ -99,7 +107,6 @@ static void read_sys_version(struct graft_survey *survey)
 void graft_survey_versions(struct graft_survey *survey)
 {
 	struct graft_inventory *inventory = survey->inventory;
-	const char *bound;
 
 	read_proc_version(survey);
 	if (!inventory->driver_version.value)
@@ -108,7 +115,5 @@ void graft_survey_versions(struct graft_survey *survey)
 		inventory->simulated = has_simulator_files(survey);
 	if (inventory->simulated)
 		graft_warn(survey->log, "the driver of this host is simulated");
-	bound = graft_cuda_version_bound(inventory->driver_version.value);
-	if (bound)
-		inventory->cuda_version = (struct graft_fact){ bound, "bounded from driver version" };
+	graft_survey_bound_cuda(inventory);
 }

@@ -9,37 +9,21 @@
 #include "host/survey.h"
 
 /*
- * `directory_target`: where files of that directory belong in a container; NULL = at the same path.
+ * Takes the file if the directory has it. `directory_target`: where files of that directory belong in
+ * a container; NULL = at the same path.
  */
-static void add_extra_file(struct graft_survey *survey, const struct graft_catalog_extra *row,
-			   const char *directory_target, const char *path, const char *found)
-{
-	struct graft_inventory *inventory = survey->inventory;
-	const char *place = row->target ? row->target : directory_target;
-	const char *target = place ? graft_arena_printf(survey->arena, "%s/%s", place, row->name) : found;
-	struct graft_extra_file *file;
-
-	file = graft_arena_push(survey->arena, &inventory->extra_files, &inventory->n_extra_files, sizeof(*file));
-	if (!file)
-		return;
-	file->path = path;
-	file->target = target && strcmp(target, path) != 0 ? target : NULL;
-	file->class_ = row->class_;
-	file->source = found;
-	graft_info(survey->log, "selecting %s", path);
-}
-
-/* Takes the file if the directory has it. */
 static bool look_in_data_directory(struct graft_survey *survey, const struct graft_catalog_extra *row,
 				   const char *directory, const char *directory_target)
 {
 	const char *found = graft_arena_printf(survey->arena, "%s/%s", directory, row->name);
-	const char *path;
+	const char *place = row->target ? row->target : directory_target, *target = found, *path;
 	struct stat st;
 
 	if (!found || graft_lookup_path(&survey->lookup, found, &path, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
-	add_extra_file(survey, row, directory_target, path, found);
+	if (place)
+		target = graft_arena_printf(survey->arena, "%s/%s", place, row->name);
+	graft_survey_add_extra_file(survey, path, target, row->class_, found);
 	return true;
 }
 

@@ -16,25 +16,16 @@ static void add_gate_node(struct graft_survey *survey, enum graft_gate gate, con
 	struct graft_node node = { .path = path, .source = path };
 	struct graft_gate_node *slot;
 
+	for (size_t i = 0; path && i < inventory->n_gate_nodes; i++) {
+		if (strcmp(inventory->gate_nodes[i].node.path, path) == 0)
+			return;
+	}
 	if (!path || graft_survey_node_as_is(survey, &node) < 0)
 		return;
 	slot = graft_arena_push(survey->arena, &inventory->gate_nodes, &inventory->n_gate_nodes, sizeof(*slot));
 	if (slot)
 		*slot = (struct graft_gate_node){ gate, node };
 	graft_info(survey->log, "listing device %s", path);
-}
-
-static bool is_gate_node_known(const struct graft_inventory *inventory, const char *directory, const char *name)
-{
-	size_t length = strlen(directory);
-
-	for (size_t i = 0; i < inventory->n_gate_nodes; i++) {
-		const char *path = inventory->gate_nodes[i].node.path;
-
-		if (strncmp(path, directory, length) == 0 && strcmp(path + length + 1, name) == 0)
-			return true;
-	}
-	return false;
 }
 
 static void look_for_nodes(struct graft_survey *survey, const struct graft_catalog_gate_node *row)
@@ -48,7 +39,7 @@ static void look_for_nodes(struct graft_survey *survey, const struct graft_catal
 		bool matches = row->prefix ? strncmp(names[i], row->name, strlen(row->name)) == 0
 					   : strcmp(names[i], row->name) == 0;
 
-		if (matches && !is_gate_node_known(survey->inventory, row->directory, names[i]))
+		if (matches)
 			add_gate_node(survey, row->gate,
 				      graft_arena_printf(survey->arena, "%s/%s", row->directory, names[i]));
 	}

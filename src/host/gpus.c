@@ -166,8 +166,7 @@ static void publish_gpus(struct graft_survey *survey, struct found_gpu *found, s
 			continue;
 		rc = graft_survey_node(survey, &gpu->node);
 		if (rc < 0 && !gpu->excluded)
-			graft_survey_omit(survey, "missing device", gpu->node.path, "%s",
-					  rc == -ENODEV ? "it is another device" : strerror(-rc));
+			graft_survey_omit_node(survey, gpu->node.path, rc);
 		graft_info(survey->log, "listing device %s (%s at %s)", gpu->node.path,
 			   gpu->uuid.value ? gpu->uuid.value : "UUID not known", gpu->bus_id ? gpu->bus_id : "?");
 	}

@@ -4,17 +4,12 @@
  * libnvidia-container 6.9): the requested ones, whether or not their nodes exist, and optionally
  * every node that exists.
  */
-#include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "host/survey.h"
 
 #define IMEX_DEVICE "nvidia-caps-imex-channels"
 #define IMEX_DIR    "/dev/nvidia-caps-imex-channels"
 #define IMEX_NAME   "channel"
-#define IMEX_LIMIT  (1ul << 20)
+#define IMEX_LIMIT  (1u << 20)
 
 static bool is_imex_channel_known(const struct graft_inventory *inventory, uint32_t channel)
 {
@@ -46,44 +41,18 @@ static void add_imex_node(struct graft_survey *survey, uint32_t channel)
 		return;
 	rc = has_major ? graft_survey_node(survey, node) : graft_survey_node_as_is(survey, node);
 	if (rc < 0)
-		graft_survey_omit(survey, "missing device", node->path, "%s",
-				  rc == -ENODEV ? "it is another device" : strerror(-rc));
-}
-
-static int compare_u32(const void *a, const void *b)
-{
-	uint32_t ua = *(const uint32_t *)a, ub = *(const uint32_t *)b;
-
-	return ua < ub ? -1 : ua > ub;
+		graft_survey_omit_node(survey, node->path, rc);
 }
 
 static void add_existing(struct graft_survey *survey)
 {
-	uint32_t *channels = NULL;
-	const char **names;
-	size_t n_names, n = 0;
+	uint32_t *channels;
+	size_t n;
 
-	if (graft_survey_list(survey, survey->dev, IMEX_DIR, &names, &n_names) < 0)
+	if (graft_survey_list_numbers(survey, survey->dev, IMEX_DIR, IMEX_NAME, &channels, &n) < 0)
 		return;
-	for (size_t i = 0; i < n_names; i++) {
-		const char *digits = names[i] + strlen(IMEX_NAME);
-		unsigned long channel;
-		uint32_t *slot;
-		char *end;
-
-		if (strncmp(names[i], IMEX_NAME, strlen(IMEX_NAME)) != 0 || !isdigit((unsigned char)digits[0]))
-			continue;
-		channel = strtoul(digits, &end, 10);
-		if (*end != '\0' || channel >= IMEX_LIMIT)
-			continue;
-		slot = graft_arena_push(survey->scratch, &channels, &n, sizeof(*slot));
-		if (slot)
-			*slot = (uint32_t)channel;
-	}
-	if (n > 1)
-		qsort(channels, n, sizeof(*channels), compare_u32);
 	for (size_t i = 0; i < n; i++) {
-		if (!is_imex_channel_known(survey->inventory, channels[i]))
+		if (channels[i] < IMEX_LIMIT && !is_imex_channel_known(survey->inventory, channels[i]))
 			add_imex_node(survey, channels[i]);
 	}
 }

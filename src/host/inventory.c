@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
 
@@ -221,6 +222,25 @@ static const struct graft_field inventory_fields[] = {
 const struct graft_record graft_inventory_record = { "inventory", sizeof(struct graft_inventory), inventory_fields,
 						     GRAFT_COUNT(inventory_fields) };
 
+void graft_node_describe(struct graft_node *node, const struct stat *st)
+{
+	node->major = major(st->st_rdev);
+	node->minor = minor(st->st_rdev);
+	node->present = true;
+	node->mode = st->st_mode & 07777;
+	node->uid = st->st_uid;
+	node->gid = st->st_gid;
+}
+
+size_t graft_inventory_count_gpus(const struct graft_inventory *inventory)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < inventory->n_gpus; i++)
+		n += !inventory->gpus[i].excluded;
+	return n;
+}
+
 struct graft_inventory *graft_inventory_free(struct graft_inventory *inventory)
 {
 	if (inventory)
@@ -278,20 +298,17 @@ int graft_inventory_read(const char *json, size_t length, struct graft_inventory
 {
 	unsigned long version = peek_version(json, length);
 	struct graft_inventory *inventory;
-	struct graft_arena *arena;
 
 	if (version != 0 && version != GRAFT_INVENTORY_VERSION)
 		return graft_fail(err, GRAFT_UNSUPPORTED, 0, "unsupported inventory version: %lu", version);
 	inventory = graft_inventory_new();
 	if (!inventory)
 		return graft_fail_memory(err);
-	arena = inventory->arena;
 	inventory->version = 0;
-	if (graft_record_read(&graft_inventory_record, json, length, arena, inventory, err) < 0) {
+	if (graft_record_read(&graft_inventory_record, json, length, inventory->arena, inventory, err) < 0) {
 		(void)graft_inventory_free(inventory);
 		return graft_wrap(err, "inventory");
 	}
-	inventory->arena = arena;
 	if (inventory->version != GRAFT_INVENTORY_VERSION) {
 		version = inventory->version;
 		(void)graft_inventory_free(inventory);

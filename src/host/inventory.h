@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/buffer.h"
@@ -217,6 +218,11 @@ struct graft_inventory {
 
 extern const struct graft_record graft_inventory_record;
 extern const char *const graft_platform_names[4]; /* none native wsl2 tegra */
+
+/* Sets everything of a node that its stat(2) tells. */
+void graft_node_describe(struct graft_node *node, const struct stat *st);
+/* Returns the number of GPUs that are not excluded. */
+size_t graft_inventory_count_gpus(const struct graft_inventory *inventory);
 
 /* Frees an inventory and its arena; NULL is allowed. Returns NULL. */
 struct graft_inventory *graft_inventory_free(struct graft_inventory *inventory);

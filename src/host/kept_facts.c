@@ -274,9 +274,7 @@ int graft_kept_ask(const struct graft_host_options *options, const struct graft_
 			return -1;
 	}
 	if (!question.library)
-		return graft_fail(err, GRAFT_NO_LIBRARY, 0,
-				  "load library failed: %s: cannot open shared object file: no such file or directory",
-				  question.cuda ? CUDA_SONAME : "libnvidia-ml.so.1");
+		return graft_nvml_fail_missing(question.cuda ? CUDA_SONAME : GRAFT_NVML_SONAME, err);
 	facts->vgpus = NULL;
 	facts->n_vgpus = 0;
 	if (graft_nvml_ask(&question, arena, &facts->nvml, err) < 0)

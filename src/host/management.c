@@ -20,23 +20,9 @@ static const struct graft_catalog_management_node *find_management_row(const cha
 	return NULL;
 }
 
-static void add_management_node(struct graft_survey *survey, const char *directory, const char *name)
-{
-	struct graft_inventory *inventory = survey->inventory;
-	const char *path = graft_arena_printf(survey->arena, "%s/%s", directory, name);
-	struct graft_node node = { .path = path, .source = path }, *slot;
-
-	if (!path || graft_survey_node_as_is(survey, &node) < 0)
-		return;
-	slot = graft_arena_push(survey->arena, &inventory->management_nodes, &inventory->n_management_nodes,
-				sizeof(*slot));
-	if (slot)
-		*slot = node;
-	graft_info(survey->log, "listing device %s", path);
-}
-
 static void look_in_management_directory(struct graft_survey *survey, const char *directory)
 {
+	struct graft_inventory *inventory = survey->inventory;
 	const char **names;
 	size_t n;
 
@@ -46,7 +32,8 @@ static void look_in_management_directory(struct graft_survey *survey, const char
 		const struct graft_catalog_management_node *row = find_management_row(directory, names[i]);
 
 		if (row && !row->left_out)
-			add_management_node(survey, directory, names[i]);
+			graft_survey_add_node(survey, graft_arena_printf(survey->arena, "%s/%s", directory, names[i]),
+					      &inventory->management_nodes, &inventory->n_management_nodes);
 	}
 }
 

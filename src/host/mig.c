@@ -30,57 +30,6 @@ struct minors {
 	uint32_t major;
 };
 
-/*
- * Returns the number in a name that consists of a prefix and a number: 12 for ("gi12", "gi"); -1 if
- * the name has another form.
- */
-static long numbered(const char *name, const char *prefix)
-{
-	size_t length = strlen(prefix);
-	char *end;
-	long number;
-
-	if (strncmp(name, prefix, length) != 0 || !isdigit((unsigned char)name[length]))
-		return -1;
-	errno = 0;
-	number = strtol(name + length, &end, 10);
-	return errno == 0 && *end == '\0' && number <= INT32_MAX ? number : -1;
-}
-
-static int compare_long(const void *a, const void *b)
-{
-	long la = *(const long *)a, lb = *(const long *)b;
-
-	return la < lb ? -1 : la > lb;
-}
-
-/*
- * Lists the numbers of a directory's entries with a prefix, in ascending order. Returns 0, or
- * -errno if there is no such directory.
- */
-static int list_numbers(struct graft_survey *survey, const char *path, const char *prefix, long **ret_numbers,
-			size_t *ret_n)
-{
-	const char **names;
-	size_t n_names;
-	int rc = path ? graft_survey_list(survey, survey->proc, path, &names, &n_names) : -ENOMEM;
-
-	*ret_numbers = NULL;
-	*ret_n = 0;
-	if (rc < 0)
-		return rc;
-	for (size_t i = 0; i < n_names; i++) {
-		long number = numbered(names[i], prefix);
-		long *slot = number < 0 ? NULL : graft_arena_push(survey->scratch, ret_numbers, ret_n, sizeof(*slot));
-
-		if (slot)
-			*slot = number;
-	}
-	if (*ret_n > 1)
-		qsort(*ret_numbers, *ret_n, sizeof(**ret_numbers), compare_long);
-	return 0;
-}
-
 static void read_minors(struct graft_survey *survey, struct minors *minors)
 {
 	const char *text;
@@ -123,7 +72,7 @@ static void set_node(struct graft_survey *survey, uint32_t major, uint32_t minor
 	if (!node->path)
 		return;
 	if (graft_survey_node(survey, node) == -ENODEV)
-		graft_survey_omit(survey, "missing device", node->path, "it is another device");
+		graft_survey_omit_node(survey, node->path, -ENODEV);
 }
 
 static bool minor_in_table(struct graft_survey *survey, struct minors *minors, const struct graft_mig_minor *wanted,
@@ -173,10 +122,10 @@ static bool look_at_capability(struct graft_survey *survey, struct minors *minor
 }
 
 static void add_instance(struct graft_survey *survey, struct minors *minors, struct graft_gpu *gpu, const char *gi_path,
-			 const struct graft_node *gi_node, long gi, long ci)
+			 const struct graft_node *gi_node, uint32_t gi, uint32_t ci)
 {
 	struct graft_mig_minor wanted = { GRAFT_MIG_MINOR_CI, (int)gpu->node.minor, (int)gi, (int)ci, 0 };
-	const char *ci_path = graft_arena_printf(survey->arena, "%s/ci%ld", gi_path, ci);
+	const char *ci_path = graft_arena_printf(survey->arena, "%s/ci%u", gi_path, ci);
 	struct graft_mig_device *mig;
 	struct graft_node ci_node;
 
@@ -186,8 +135,8 @@ static void add_instance(struct graft_survey *survey, struct minors *minors, str
 	if (!mig)
 		return;
 	mig->index = (uint32_t)gpu->n_mig_devices - 1;
-	mig->gi = (uint32_t)gi;
-	mig->ci = (uint32_t)ci;
+	mig->gi = gi;
+	mig->ci = ci;
 	mig->gi_caps_path = gi_path;
 	mig->ci_caps_path = ci_path;
 	mig->gi_node = *gi_node;
@@ -199,12 +148,12 @@ static void read_instances(struct graft_survey *survey, struct minors *minors, s
 {
 	const char *mig_path = graft_arena_printf(survey->scratch, "%s/mig", gpu->mig_caps_path);
 	size_t n_gis = 0, n_cis;
-	long *gis = NULL, *cis;
+	uint32_t *gis = NULL, *cis;
 	struct stat st;
 
 	/* procfs counts directories in the links of their parent; other file systems may report 1. */
 	if (!mig_path || ((fstatat(survey->proc->fd, mig_path + 1, &st, 0) < 0 || st.st_nlink != 2) &&
-			  list_numbers(survey, mig_path, "gi", &gis, &n_gis) < 0))
+			  graft_survey_list_numbers(survey, survey->proc, mig_path, "gi", &gis, &n_gis) < 0))
 		return;
 	/*
 	 * QUIRK: the driver makes the directory for every GPU that it attaches; only an instance
@@ -214,10 +163,10 @@ static void read_instances(struct graft_survey *survey, struct minors *minors, s
 	survey->mig_undecided |= n_gis == 0;
 	for (size_t i = 0; i < n_gis; i++) {
 		struct graft_mig_minor wanted = { GRAFT_MIG_MINOR_GI, (int)gpu->node.minor, (int)gis[i], -1, 0 };
-		const char *gi_path = graft_arena_printf(survey->arena, "%s/gi%ld", mig_path, gis[i]);
+		const char *gi_path = graft_arena_printf(survey->arena, "%s/gi%u", mig_path, gis[i]);
 		struct graft_node gi_node;
 
-		if (list_numbers(survey, gi_path, "ci", &cis, &n_cis) < 0 || n_cis == 0 ||
+		if (graft_survey_list_numbers(survey, survey->proc, gi_path, "ci", &cis, &n_cis) < 0 || n_cis == 0 ||
 		    !look_at_capability(survey, minors, &wanted, gi_path, &gi_node))
 			continue;
 		for (size_t j = 0; j < n_cis; j++)
@@ -225,42 +174,14 @@ static void read_instances(struct graft_survey *survey, struct minors *minors, s
 	}
 }
 
-/*
- * Lists the capability nodes that exist, so that the thousands that do not exist need no system
- * calls.
- */
-static bool *list_present(struct graft_survey *survey, size_t *ret_n)
-{
-	const char **names;
-	bool *present;
-	size_t n;
-	long max = -1;
-
-	*ret_n = 0;
-	if (graft_survey_list(survey, survey->dev, CAPS_DIR, &names, &n) < 0)
-		return NULL;
-	for (size_t i = 0; i < n; i++) {
-		long number = numbered(names[i], CAPS_NAME);
-
-		max = number > max && number < (1 << 20) ? number : max;
-	}
-	present = graft_arena_list(survey->scratch, (size_t)(max + 1), sizeof(*present));
-	for (size_t i = 0; present && i < n; i++) {
-		long number = numbered(names[i], CAPS_NAME);
-
-		if (number >= 0 && number <= max)
-			present[number] = true;
-	}
-	*ret_n = present ? (size_t)(max + 1) : 0;
-	return present;
-}
-
 static void read_caps_nodes(struct graft_survey *survey, struct minors *minors)
 {
 	struct graft_inventory *inventory = survey->inventory;
+	uint32_t *present;
 	size_t n_present;
-	const bool *present = list_present(survey, &n_present);
 
+	/* Nodes that do not exist, of which there are thousands, need no system calls. */
+	(void)graft_survey_list_numbers(survey, survey->dev, CAPS_DIR, CAPS_NAME, &present, &n_present);
 	read_minors(survey, minors);
 	for (size_t i = 0; i < inventory->n_gpus; i++) {
 		struct graft_gpu *gpu = &inventory->gpus[i];
@@ -278,7 +199,7 @@ static void read_caps_nodes(struct graft_survey *survey, struct minors *minors)
 			node->major = minors->major;
 			node->minor = item->minor;
 			node->source = GRAFT_PROC_MIG_MINORS;
-			if (node->path && item->minor < n_present && present[item->minor])
+			if (node->path && graft_survey_has_number(present, n_present, item->minor))
 				(void)graft_survey_node(survey, node);
 		}
 	}

@@ -32,8 +32,7 @@ static void look_fixed(struct graft_survey *survey, const struct graft_catalog_n
 	int rc = graft_survey_node(survey, &node);
 
 	if (rc < 0)
-		graft_survey_omit(survey, "missing device", row->path, "%s",
-				  rc == -ENODEV ? "it is another device" : strerror(-rc));
+		graft_survey_omit_node(survey, row->path, rc);
 	if (rc == 0 || row->assumed)
 		add_catalog_node(survey, &node);
 }
@@ -57,21 +56,15 @@ static void look_as_is(struct graft_survey *survey, const struct graft_catalog_n
 	add_catalog_node(survey, &node);
 }
 
-static void look_wsl(struct graft_survey *survey)
-{
-	struct graft_node node = { .path = "/dev/dxg", .source = "/dev/dxg" };
-
-	if (graft_survey_node_as_is(survey, &node) == 0)
-		add_catalog_node(survey, &node);
-}
-
 void graft_survey_nodes(struct graft_survey *survey)
 {
-	if (survey->inventory->platform == GRAFT_PLATFORM_WSL2) {
-		look_wsl(survey);
+	struct graft_inventory *inventory = survey->inventory;
+
+	if (inventory->platform == GRAFT_PLATFORM_WSL2) {
+		graft_survey_add_node(survey, "/dev/dxg", &inventory->nodes, &inventory->n_nodes);
 		return;
 	}
-	if (survey->inventory->platform == GRAFT_PLATFORM_TEGRA) {
+	if (inventory->platform == GRAFT_PLATFORM_TEGRA) {
 		graft_survey_tegra_nodes(survey);
 		return;
 	}

@@ -54,8 +54,8 @@ static const struct graft_field link_fields[] = {
 	GRAFT_F_STRING(struct graft_nvml_link, bus_id, true, "PCI address of the other device"),
 	GRAFT_F_U32(struct graft_nvml_link, count, false, "how many NVLinks lead to it"),
 };
-static const struct graft_record link_record = { "nvml_link", sizeof(struct graft_nvml_link), link_fields,
-						 GRAFT_COUNT(link_fields) };
+const struct graft_record graft_nvml_link_record = { "nvml_link", sizeof(struct graft_nvml_link), link_fields,
+						     GRAFT_COUNT(link_fields) };
 
 static const struct graft_field gpu_fields[] = {
 	GRAFT_F_U32(struct graft_nvml_gpu, index, true, "NVML's index"),
@@ -77,7 +77,7 @@ static const struct graft_field gpu_fields[] = {
 	GRAFT_F_BOOL(struct graft_nvml_gpu, mig_capable, "it has a MIG mode"),
 	GRAFT_F_BOOL(struct graft_nvml_gpu, mig_enabled, "it is in MIG mode"),
 	GRAFT_F_RECORDS(struct graft_nvml_gpu, migs, &mig_record, "MIG devices in NVML's order"),
-	GRAFT_F_RECORDS(struct graft_nvml_gpu, links, &link_record, "active NVLinks"),
+	GRAFT_F_RECORDS(struct graft_nvml_gpu, links, &graft_nvml_link_record, "active NVLinks"),
 };
 static const struct graft_record gpu_record = { "nvml_gpu", sizeof(struct graft_nvml_gpu), gpu_fields,
 						GRAFT_COUNT(gpu_fields) };
@@ -145,11 +145,10 @@ static void end_child(struct child *child)
 }
 #define auto_child __attribute__((cleanup(end_child)))
 
-static int start_nvml_child(const struct graft_nvml_question *question, struct child *child, struct graft_error *err)
+int graft_nvml_start(const struct graft_nvml_question *question, pid_t *ret_pid, int *ret_fd, struct graft_error *err)
 {
-	pid_t parent = getpid();
+	pid_t parent = getpid(), pid;
 	int fds[2];
-	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return graft_fail_errno(err, errno, "pipe creation failed");
@@ -163,8 +162,8 @@ static int start_nvml_child(const struct graft_nvml_question *question, struct c
 		(void)close(fds[0]);
 		return graft_fail_errno(err, sys, "process creation failed");
 	}
-	child->pid = pid;
-	child->answer_fd = fds[0];
+	*ret_pid = pid;
+	*ret_fd = fds[0];
 	return 0;
 }
 
@@ -244,20 +243,19 @@ static int check_end(int status, const struct graft_buffer *answer, struct graft
 	return 0;
 }
 
-/*
- * Text from the driver's code is shown to people and written to files: accept printable text of
- * reasonable length, or nothing.
- */
+bool graft_nvml_text_is_valid(const char *text)
+{
+	size_t length = 0;
+
+	while (text[length] >= ' ' && text[length] <= '~')
+		length++;
+	return text[length] == '\0' && length > 0 && length < GRAFT_NVML_TEXT_MAX;
+}
+
 static void sanitize(const char **text)
 {
-	size_t length = *text ? strlen(*text) : 0;
-
-	if (length == 0 || length >= GRAFT_NVML_TEXT_MAX)
+	if (*text && !graft_nvml_text_is_valid(*text))
 		*text = NULL;
-	for (size_t i = 0; *text && i < length; i++) {
-		if ((*text)[i] < ' ' || (*text)[i] > '~')
-			*text = NULL;
-	}
 }
 
 static void sanitize_snapshot(struct graft_nvml_snapshot *snapshot)
@@ -329,7 +327,7 @@ int graft_nvml_ask(const struct graft_nvml_question *question, struct graft_aren
 
 	*ret_snapshot = (struct graft_nvml_snapshot){ 0 };
 	graft_info(question->log, "asking NVML (%s) as %u:%u", question->library, question->uid, question->gid);
-	if (start_nvml_child(question, &child, err) < 0 || wait_for_answer(question, &child, &answer, err) < 0)
+	if (graft_nvml_start(question, &child.pid, &child.answer_fd, err) < 0 || wait_for_answer(question, &child, &answer, err) < 0)
 		return -1;
 	if (check_end(reap_nvml_child(&child), &answer, err) < 0)
 		return -1;

@@ -23,6 +23,7 @@
 #define GRAFT_NVML_TEXT_MAX 256u
 /* The beginning of the log lines that report how long NVML takes. */
 #define GRAFT_NVML_WAITING "waiting for NVML, which wakes the GPUs"
+#define GRAFT_NVML_SONAME  "libnvidia-ml.so.1"
 
 struct graft_nvml_mig {
 	uint32_t gi, ci;
@@ -74,7 +75,7 @@ struct graft_nvml_snapshot {
 	const char **unsettled; /* which answers may change, and why */
 	size_t n_unsettled;
 };
-extern const struct graft_record graft_nvml_snapshot_record;
+extern const struct graft_record graft_nvml_snapshot_record, graft_nvml_link_record;
 
 struct graft_nvml_question {
 	const char *root;    /* the child's root directory; "/" = do not change it */
@@ -106,6 +107,18 @@ struct graft_nvml_question {
  */
 int graft_nvml_ask(const struct graft_nvml_question *question, struct graft_arena *arena,
 		   struct graft_nvml_snapshot *ret_snapshot, struct graft_error *err);
+
+/*
+ * Starts a child for the question. *ret_fd is the end of a pipe from which its answer is read. Returns
+ * -1 if that is impossible. The caller reaps the child.
+ */
+int graft_nvml_start(const struct graft_nvml_question *question, pid_t *ret_pid, int *ret_fd, struct graft_error *err);
+
+/*
+ * Returns whether a text from the driver's code may be shown to people and written to files: it is
+ * printable, not empty and shorter than GRAFT_NVML_TEXT_MAX.
+ */
+bool graft_nvml_text_is_valid(const char *text);
 
 /*
  * Runs the child's side (nvml_child.c): drops privileges, loads the library, writes the snapshot to

@@ -131,7 +131,8 @@ _Noreturn static void fail_nvml_child(struct child *child, const char *what, int
 	finish_nvml_child(child);
 }
 
-__attribute__((format(printf, 2, 3))) static void note_nvml_trouble(struct child *child, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void note(struct child *child, const char ***list, size_t *n,
+						       const char *format, ...)
 {
 	char text[GRAFT_NVML_TEXT_MAX];
 	va_list args;
@@ -139,20 +140,12 @@ __attribute__((format(printf, 2, 3))) static void note_nvml_trouble(struct child
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	(void)graft_arena_push_string(child->arena, &child->snapshot.notes, &child->snapshot.n_notes, text);
+	(void)graft_arena_push_string(child->arena, list, n, text);
 }
 
+#define note_nvml_trouble(child, ...) note(child, &(child)->snapshot.notes, &(child)->snapshot.n_notes, __VA_ARGS__)
 /* Marks the answer as one that may change, and says why. */
-__attribute__((format(printf, 2, 3))) static void note_unsettled(struct child *child, const char *format, ...)
-{
-	char text[GRAFT_NVML_TEXT_MAX];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	(void)graft_arena_push_string(child->arena, &child->snapshot.unsettled, &child->snapshot.n_unsettled, text);
-}
+#define note_unsettled(child, ...) note(child, &(child)->snapshot.unsettled, &(child)->snapshot.n_unsettled, __VA_ARGS__)
 
 /* Leaves only the pipe open. 0 to 2 become /dev/null, so that nothing else gets these numbers. */
 static void close_descriptors(struct child *child)

@@ -21,33 +21,19 @@ int graft_nvml_watch_begin(const struct graft_host_options *options, const struc
 {
 	const char *watched[GRAFT_NVML_GPUS_MAX];
 	struct graft_nvml_question question;
-	pid_t parent = getpid(), pid;
-	int fds[2];
 
 	*ret_watch = (struct graft_nvml_watch){ .fd = -1 };
 	if (!inventory->nvml_library)
-		return graft_fail(err, GRAFT_NO_LIBRARY, 0,
-				  "load library failed: libnvidia-ml.so.1: cannot open shared object file: no such "
-				  "file or directory");
+		return graft_nvml_fail_missing(GRAFT_NVML_SONAME, err);
 	graft_nvml_prepare(options, inventory, 0, &question);
 	question.watched = watched;
 	for (size_t i = 0; i < inventory->n_gpus && question.n_watched < GRAFT_NVML_GPUS_MAX; i++) {
 		if (inventory->gpus[i].bus_id && !inventory->gpus[i].excluded)
 			watched[question.n_watched++] = inventory->gpus[i].bus_id;
 	}
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return graft_fail_errno(err, errno, "pipe creation failed");
-	pid = fork();
-	if (pid == 0)
-		graft_nvml_child(&question, parent, fds[1]);
-	(void)close(fds[1]);
-	if (pid < 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0) {
-		int sys = errno;
-
-		(void)close(fds[0]);
-		return graft_fail_errno(err, sys, "process creation failed");
-	}
-	*ret_watch = (struct graft_nvml_watch){ .pid = pid, .fd = fds[0] };
+	if (graft_nvml_start(&question, &ret_watch->pid, &ret_watch->fd, err) < 0)
+		return -1;
+	(void)fcntl(ret_watch->fd, F_SETFL, O_NONBLOCK);
 	return 0;
 }
 
@@ -58,21 +44,6 @@ void graft_nvml_watch_end(struct graft_nvml_watch *watch, bool kill_child)
 	if (watch->fd >= 0)
 		(void)close(watch->fd);
 	watch->fd = -1;
-}
-
-/* SECURITY: text from the driver's code goes to the log, so only printable text is accepted. */
-static bool copy_text(char *to, const char *from)
-{
-	size_t length = strlen(from);
-
-	if (length == 0 || length >= GRAFT_NVML_TEXT_MAX)
-		return false;
-	for (size_t i = 0; i <= length; i++) {
-		if (from[i] != '\0' && (from[i] < ' ' || from[i] > '~'))
-			return false;
-		to[i] = from[i];
-	}
-	return true;
 }
 
 static bool take_report_number(const char **at, uint32_t *ret_number)
@@ -101,7 +72,6 @@ bool graft_nvml_report_parse(const char *line, struct graft_nvml_report *ret_rep
 		{ "failure ", GRAFT_NVML_REPORT_FAILURE },
 	};
 	const char *rest = NULL;
-	char first[GRAFT_NVML_TEXT_MAX];
 	size_t length;
 
 	*ret_report = (struct graft_nvml_report){ .xid = 0 };
@@ -111,15 +81,15 @@ bool graft_nvml_report_parse(const char *line, struct graft_nvml_report *ret_rep
 		rest = line + strlen(kinds[i].word);
 		ret_report->kind = kinds[i].kind;
 	}
-	if (!rest || ret_report->kind != GRAFT_NVML_REPORT_XID)
-		return rest && copy_text(ret_report->text, rest);
-	length = strcspn(rest, " ");
-	if (length >= sizeof(first))
+	/* SECURITY: text from the driver's code goes to the log, so only printable text is accepted. */
+	if (!rest || !graft_nvml_text_is_valid(rest))
 		return false;
-	memcpy(first, rest, length);
-	first[length] = '\0';
+	length = ret_report->kind == GRAFT_NVML_REPORT_XID ? strcspn(rest, " ") : strlen(rest);
+	memcpy(ret_report->text, rest, length);
+	if (ret_report->kind != GRAFT_NVML_REPORT_XID)
+		return true;
 	rest += length;
-	if (!copy_text(ret_report->text, first) || !take_report_number(&rest, &ret_report->xid))
+	if (length == 0 || !take_report_number(&rest, &ret_report->xid))
 		return false;
 	ret_report->has_instance = *rest != '\0';
 	return !ret_report->has_instance || (take_report_number(&rest, &ret_report->gi) &&

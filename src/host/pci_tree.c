@@ -20,19 +20,13 @@
 #define ATTRIBUTE_MAX  ((size_t)4096)
 #define PCI_DEVICE_MAX 4096u
 
-static const struct graft_field pci_link_fields[] = {
-	GRAFT_F_STRING(struct graft_nvml_link, bus_id, true, "of the other GPU"),
-	GRAFT_F_U32(struct graft_nvml_link, count, false, "how many NVLinks lead to it"),
-};
-static const struct graft_record pci_link_record = { "link", sizeof(struct graft_nvml_link), pci_link_fields,
-						     GRAFT_COUNT(pci_link_fields) };
 static const struct graft_field place_fields[] = {
 	GRAFT_F_STRING(struct graft_pci_place, bus_id, true, "of the GPU"),
 	GRAFT_F_BOOL(struct graft_pci_place, has_numa_node, "its NUMA node is known"),
 	GRAFT_F_U32(struct graft_pci_place, numa_node, false, "its NUMA node"),
 	GRAFT_F_U32(struct graft_pci_place, class_, false, "class of PCI"),
 	GRAFT_F_STRINGS(struct graft_pci_place, bridges, "from the host bridge down to the one above the GPU"),
-	GRAFT_F_RECORDS(struct graft_pci_place, links, &pci_link_record, "NVLinks to other GPUs"),
+	GRAFT_F_RECORDS(struct graft_pci_place, links, &graft_nvml_link_record, "NVLinks to other GPUs"),
 };
 const struct graft_record graft_pci_place_record = { "place", sizeof(struct graft_pci_place), place_fields,
 						     GRAFT_COUNT(place_fields) };

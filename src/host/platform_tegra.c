@@ -59,21 +59,9 @@ static bool is_known_directory(const char *name)
 	return false;
 }
 
-static void add_tegra_node(struct graft_survey *survey, const char *path)
-{
-	struct graft_inventory *inventory = survey->inventory;
-	struct graft_node node = { .path = path, .source = path }, *slot;
-
-	if (graft_survey_node_as_is(survey, &node) < 0)
-		return;
-	slot = graft_arena_push(survey->arena, &inventory->nodes, &inventory->n_nodes, sizeof(*slot));
-	if (slot)
-		*slot = node;
-	graft_info(survey->log, "listing device %s", path);
-}
-
 static void add_below(struct graft_survey *survey, const char *directory, int depth)
 {
+	struct graft_inventory *inventory = survey->inventory;
 	const char **names;
 	size_t n;
 
@@ -84,7 +72,7 @@ static void add_below(struct graft_survey *survey, const char *directory, int de
 		const char *name = path ? path + strlen("/dev/") : "";
 
 		if (is_tegra_node_name(name))
-			add_tegra_node(survey, path);
+			graft_survey_add_node(survey, path, &inventory->nodes, &inventory->n_nodes);
 		if (is_known_directory(name) && depth < NODE_DEPTH)
 			add_below(survey, path, depth + 1);
 	}

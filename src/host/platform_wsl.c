@@ -17,17 +17,6 @@
 #define STORE_NVML "libnvidia-ml.so.1"
 #define WSL_NVML   "/usr/lib/wsl/lib/libnvidia-ml.so.1"
 
-static void add_component(struct graft_survey *survey, const char *path, const char *store)
-{
-	struct graft_inventory *inventory = survey->inventory;
-	struct graft_extra_file *file;
-
-	file = graft_arena_push(survey->arena, &inventory->extra_files, &inventory->n_extra_files, sizeof(*file));
-	if (file)
-		*file = (struct graft_extra_file){ .path = path, .class_ = GRAFT_CLASS_WSL, .source = store };
-	graft_info(survey->log, "selecting %s", path);
-}
-
 static bool is_component(const char *name)
 {
 	for (size_t i = 0; i < graft_n_catalog_wsl_components; i++) {
@@ -58,7 +47,7 @@ static void read_rest(struct graft_survey *survey, const char *store)
 		struct stat st;
 
 		if (wanted && graft_lookup_path(&survey->lookup, wanted, &path, &st) == 0 && S_ISREG(st.st_mode))
-			add_component(survey, path, store);
+			graft_survey_add_extra_file(survey, path, NULL, GRAFT_CLASS_WSL, store);
 	}
 }
 
@@ -78,7 +67,7 @@ static bool read_store(struct graft_survey *survey, const char *store, size_t *n
 
 		if (!wanted || graft_lookup_path(&survey->lookup, wanted, &path, &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		add_component(survey, path, store);
+		graft_survey_add_extra_file(survey, path, NULL, GRAFT_CLASS_WSL, store);
 		(*n_components)++;
 		has_cuda |= strcmp(name, STORE_CUDA) == 0;
 		if (strcmp(name, STORE_NVML) == 0 && !survey->inventory->nvml_library)

@@ -9,15 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/nvml.h"
 #include "host/survey.h"
 
 static int check_library(struct graft_survey *survey, struct graft_error *err)
 {
 	if (survey->inventory->nvml_library)
 		return 0;
-	(void)graft_fail(err, GRAFT_NO_LIBRARY, 0,
-			 "load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or "
-			 "directory");
+	(void)graft_nvml_fail_missing(GRAFT_NVML_SONAME, err);
 	if (!survey->module_loaded && survey->inventory->platform != GRAFT_PLATFORM_WSL2)
 		(void)graft_wrap(err, "no kernel driver is loaded");
 	return -1;

@@ -6,10 +6,12 @@
  */
 #include "host/survey.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -18,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/listing.h"
+#include "base/strings.h"
 #include "formats/procfs.h"
 
 #define SCRATCH_MAX   ((size_t)48 << 20)
@@ -278,14 +281,6 @@ static int stat_node(struct graft_survey *survey, struct graft_node *node, struc
 	return S_ISCHR(st->st_mode) ? 0 : -ENODEV;
 }
 
-static void describe_node(struct graft_node *node, const struct stat *st)
-{
-	node->present = true;
-	node->mode = st->st_mode & 07777;
-	node->uid = st->st_uid;
-	node->gid = st->st_gid;
-}
-
 int graft_survey_node(struct graft_survey *survey, struct graft_node *node)
 {
 	struct stat st;
@@ -294,7 +289,7 @@ int graft_survey_node(struct graft_survey *survey, struct graft_node *node)
 	if (rc == 0 && (major(st.st_rdev) != node->major || minor(st.st_rdev) != node->minor))
 		rc = -ENODEV;
 	if (rc == 0)
-		describe_node(node, &st);
+		graft_node_describe(node, &st);
 	return rc;
 }
 
@@ -303,12 +298,41 @@ int graft_survey_node_as_is(struct graft_survey *survey, struct graft_node *node
 	struct stat st;
 	int rc = stat_node(survey, node, &st);
 
-	if (rc < 0)
-		return rc;
-	node->major = major(st.st_rdev);
-	node->minor = minor(st.st_rdev);
-	describe_node(node, &st);
-	return 0;
+	if (rc == 0)
+		graft_node_describe(node, &st);
+	return rc;
+}
+
+void graft_survey_add_node(struct graft_survey *survey, const char *path, struct graft_node **nodes, size_t *n)
+{
+	struct graft_node node = { .path = path, .source = path }, *slot;
+
+	if (!path || graft_survey_node_as_is(survey, &node) < 0)
+		return;
+	slot = graft_arena_push(survey->arena, nodes, n, sizeof(*slot));
+	if (slot)
+		*slot = node;
+	graft_info(survey->log, "listing device %s", path);
+}
+
+void graft_survey_omit_node(struct graft_survey *survey, const char *path, int rc)
+{
+	graft_survey_omit(survey, "missing device", path, "%s", rc == -ENODEV ? "it is another device" : strerror(-rc));
+}
+
+void graft_survey_add_extra_file(struct graft_survey *survey, const char *path, const char *target,
+				 enum graft_class class_, const char *source)
+{
+	struct graft_inventory *inventory = survey->inventory;
+	struct graft_extra_file *file = graft_arena_push(survey->arena, &inventory->extra_files,
+							 &inventory->n_extra_files, sizeof(*file));
+
+	if (file)
+		*file = (struct graft_extra_file){ .path = path,
+						   .target = target && strcmp(target, path) != 0 ? target : NULL,
+						   .class_ = class_,
+						   .source = source };
+	graft_info(survey->log, "selecting %s", path);
 }
 
 bool graft_survey_major(const struct graft_survey *survey, const char *name, uint32_t *ret_major)
@@ -332,4 +356,52 @@ int graft_survey_list_sys(struct graft_survey *survey, const char *path, const c
 	if (rc < 0 && survey->host.fd >= 0)
 		rc = graft_survey_list(survey, &survey->host, path, ret_names, ret_n);
 	return rc;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Returns the number in a name like "gi12", for the prefix "gi"; -1 if it has another form. */
+static int64_t number_after(const char *name, const char *prefix)
+{
+	const char *digits = name + strlen(prefix);
+	unsigned long number;
+	char *end;
+
+	if (!graft_starts_with(name, prefix) || !isdigit((unsigned char)*digits))
+		return -1;
+	errno = 0;
+	number = strtoul(digits, &end, 10);
+	return errno == 0 && *end == '\0' && number <= INT32_MAX ? (int64_t)number : -1;
+}
+
+int graft_survey_list_numbers(struct graft_survey *survey, const struct graft_root *root, const char *path,
+			      const char *prefix, uint32_t **ret_numbers, size_t *ret_n)
+{
+	const char **names;
+	size_t n_names;
+	int rc = path ? graft_survey_list(survey, root, path, &names, &n_names) : -ENOMEM;
+
+	*ret_numbers = NULL;
+	*ret_n = 0;
+	for (size_t i = 0; rc == 0 && i < n_names; i++) {
+		int64_t number = number_after(names[i], prefix);
+		uint32_t *slot = number < 0 ? NULL
+					    : graft_arena_push(survey->scratch, ret_numbers, ret_n, sizeof(*slot));
+
+		if (slot)
+			*slot = (uint32_t)number;
+	}
+	if (*ret_n > 1)
+		qsort(*ret_numbers, *ret_n, sizeof(**ret_numbers), compare_numbers);
+	return rc;
+}
+
+bool graft_survey_has_number(const uint32_t *numbers, size_t n, uint32_t number)
+{
+	return n > 0 && bsearch(&number, numbers, n, sizeof(*numbers), compare_numbers);
 }

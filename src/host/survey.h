@@ -114,6 +114,13 @@ bool graft_survey_wants(const struct graft_survey *survey, enum graft_class clas
 int graft_survey_node(struct graft_survey *survey, struct graft_node *node);
 /* Likewise, but takes the numbers from the existing node. */
 int graft_survey_node_as_is(struct graft_survey *survey, struct graft_node *node);
+/* Adds the node at `path`, which may be NULL, to a list of the inventory if it exists. */
+void graft_survey_add_node(struct graft_survey *survey, const char *path, struct graft_node **nodes, size_t *n);
+/* Records that a node is missing; `rc` is the result of graft_survey_node(). */
+void graft_survey_omit_node(struct graft_survey *survey, const char *path, int rc);
+/* Adds an extra file. `target` may be the same path. */
+void graft_survey_add_extra_file(struct graft_survey *survey, const char *path, const char *target,
+				 enum graft_class class_, const char *source);
 /* Finds the major of a character device in /proc/devices. Returns false if it is not listed. */
 bool graft_survey_major(const struct graft_survey *survey, const char *name, uint32_t *ret_major);
 
@@ -125,6 +132,14 @@ int graft_survey_list(struct graft_survey *survey, const struct graft_root *root
 		      const char ***ret_names, size_t *ret_n);
 /* Likewise below the driver root or, failing that, the host's root, like graft_survey_read(). */
 int graft_survey_list_sys(struct graft_survey *survey, const char *path, const char ***ret_names, size_t *ret_n);
+/*
+ * Lists the numbers N, in ascending order, of the entries that are named "<prefix>N", in the scratch
+ * arena. Returns 0 or -errno.
+ */
+int graft_survey_list_numbers(struct graft_survey *survey, const struct graft_root *root, const char *path,
+			      const char *prefix, uint32_t **ret_numbers, size_t *ret_n);
+/* Returns whether such a list has the number. */
+bool graft_survey_has_number(const uint32_t *numbers, size_t n, uint32_t number);
 
 /*
  * Takes the GPUs from NVML, for a host whose procfs does not show the driver's. Fails like
@@ -151,6 +166,12 @@ void graft_nvml_prepare(const struct graft_host_options *options, const struct g
 			unsigned int facts, struct graft_nvml_question *ret_question);
 void graft_nvml_take_over(const struct graft_nvml_snapshot *snapshot, unsigned int facts, bool lists_gpus,
 			  const struct graft_log *log, struct graft_inventory *inventory);
+
+/* Fails as dlopen(3) would without the library, which is GRAFT_NVML_SONAME or another. */
+int graft_nvml_fail_missing(const char *library, struct graft_error *err);
+
+/* Bounds the inventory's CUDA version by its driver version, as far as both are known. */
+void graft_survey_bound_cuda(struct graft_inventory *inventory);
 
 /* One function per concern; each in the file of its name. */
 void graft_survey_platform_wsl(struct graft_survey *survey);

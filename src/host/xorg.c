@@ -63,21 +63,12 @@ static void look_for_xorg_module(struct graft_survey *survey, const struct place
 
 	for (size_t i = 0; name && i < places->n; i++) {
 		const char *wanted = graft_arena_printf(survey->arena, "%s/%s", places->items[i], name);
-		struct graft_extra_file *file;
 		const char *path;
 		struct stat st;
 
 		if (!wanted || graft_lookup_path(&survey->lookup, wanted, &path, &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		file = graft_arena_push(survey->arena, &inventory->extra_files, &inventory->n_extra_files,
-					sizeof(*file));
-		if (!file)
-			return;
-		file->path = path;
-		file->target = strcmp(path, wanted) != 0 ? wanted : NULL;
-		file->class_ = GRAFT_CLASS_GRAPHICS;
-		file->source = wanted;
-		graft_info(survey->log, "selecting %s", path);
+		graft_survey_add_extra_file(survey, path, wanted, GRAFT_CLASS_GRAPHICS, wanted);
 		return;
 	}
 	if (name)

@@ -191,15 +191,6 @@ static void add_gpu_grant(struct graft_planner *planner, const struct graft_gpu 
 	}
 }
 
-static size_t count_listed_gpus(const struct graft_inventory *inventory)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < inventory->n_gpus; i++)
-		n += !inventory->gpus[i].excluded;
-	return n;
-}
-
 /*
  * If one node gives access to all GPUs, those that were not selected cannot be hidden; if GPUs are
  * not listed, there is one grant for all of them.
@@ -217,7 +208,7 @@ static void tell_platform_grant(struct graft_planner *planner)
 							     { .model = { .value = "the integrated GPU" } } };
 
 		add_gpu_grant(planner, &unlisted[!wsl], NULL);
-	} else if (wsl && selection->n_gpus < count_listed_gpus(inventory)) {
+	} else if (wsl && selection->n_gpus < graft_inventory_count_gpus(inventory)) {
 		graft_plan_refuse(planner, "WSL2 has one device node for all of them",
 				  "hiding the GPUs that were not selected");
 	}

@@ -12,15 +12,6 @@
 #include "host/discover.h"
 #include "request/claim.h"
 
-static size_t count_selectable_gpus(const struct graft_inventory *inventory)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < inventory->n_gpus; i++)
-		n += !inventory->gpus[i].excluded;
-	return n;
-}
-
 static bool is_uuid(const struct graft_fact *uuid, const char *text)
 {
 	return uuid->value && strcasecmp(uuid->value, text) == 0;
@@ -109,7 +100,7 @@ unsigned int graft_select_missing_facts(const struct graft_inventory *inventory,
 	struct graft_selected_mig mig;
 	unsigned int missing = 0;
 
-	if (count_selectable_gpus(inventory) == 0)
+	if (graft_inventory_count_gpus(inventory) == 0)
 		return 0;
 	for (size_t i = 0; i < request->n_devices && request->devices[i].kind != GRAFT_DEVICE_ALL; i++) {
 		const struct graft_device_word *word = &request->devices[i];
@@ -270,7 +261,7 @@ static bool is_only_gpu(const struct graft_inventory *inventory, const struct gr
 static int select_devices(const struct graft_inventory *inventory, const struct graft_request *request,
 			  struct graft_arena *arena, struct graft_selection *selection, struct graft_error *err)
 {
-	bool has_gpus = count_selectable_gpus(inventory) > 0;
+	bool has_gpus = graft_inventory_count_gpus(inventory) > 0;
 
 	for (size_t i = 0; i < request->n_devices && !selection->all; i++) {
 		if (!has_gpus && !is_only_gpu(inventory, &request->devices[i]))

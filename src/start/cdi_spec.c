@@ -582,16 +582,6 @@ static int finish_cdi_spec_item(struct making *making, struct graft_cdi_item *it
 
 /* --- leases --- */
 
-/* The GPUs that can be lent, unless the configuration restricts them. */
-static size_t count_lendable(const struct graft_inventory *inventory)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < inventory->n_gpus; i++)
-		n += !inventory->gpus[i].excluded;
-	return n;
-}
-
 /*
  * Fills in the hook that takes a lease of `count` GPUs for the container and gives it these GPUs.
  */
@@ -715,7 +705,7 @@ int graft_cdi_add_leases(const struct graft_cdi_wish *wish, const struct graft_c
 	static const char *void_variable = "NVIDIA_VISIBLE_DEVICES=void";
 	struct graft_cdi_item *item = &specs->items[specs->n++];
 	struct graft_cdi_spec *spec = &item->spec;
-	size_t n = count_lendable(host->inventory);
+	size_t n = graft_inventory_count_gpus(host->inventory);
 
 	*item = (struct graft_cdi_item){ .infix = GRAFT_CDI_LEASE_INFIX,
 					 .spec = { .vendor = wish->vendor, .class_ = GRAFT_CDI_LEASE } };
