@@ -20,13 +20,13 @@ static const char *last_component(const char *name)
 	return name && name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 ? name : NULL;
 }
 
-int graft_filelist_read(const char *bytes, size_t length, struct graft_arena *arena,
-			struct graft_filelist_entry **ret_entries, size_t *ret_n, struct graft_error *err)
+int graft_filelist_read(const char *bytes, size_t length, struct graft_arena *arena, const char ***ret_names,
+			size_t *ret_n, struct graft_error *err)
 {
 	auto_json_document struct graft_json_document *json = NULL;
 	const struct graft_json_node *item;
 
-	*ret_entries = NULL;
+	*ret_names = NULL;
 	*ret_n = 0;
 	if (graft_json_parse(bytes, length, MAX_DEPTH, &json, err) < 0)
 		return -1;
@@ -35,17 +35,8 @@ int graft_filelist_read(const char *bytes, size_t length, struct graft_arena *ar
 	item = graft_json_node_first(graft_json_document_root(json));
 	for (; item && *ret_n < MAX_ENTRIES; item = graft_json_node_next(item)) {
 		const char *name = last_component(graft_json_node_string(graft_json_node_member(item, "name")));
-		const char *type = graft_json_node_string(graft_json_node_member(item, "type"));
-		struct graft_filelist_entry *entry;
 
-		if (!name)
-			continue;
-		entry = graft_arena_push(arena, ret_entries, ret_n, sizeof(*entry));
-		if (!entry)
-			return graft_fail_memory(err);
-		entry->name = graft_arena_strdup(arena, name);
-		entry->type = graft_arena_strdup(arena, type ? type : "");
-		if (!entry->name || !entry->type)
+		if (name && !graft_arena_push_string(arena, ret_names, ret_n, name))
 			return graft_fail_memory(err);
 	}
 	return 0;

@@ -29,11 +29,6 @@
 #define TEGRA_LIBRARIES_MAX 256
 #define SONAME_VERSION_MAX  4 /* libnvidia-nvvm70.so.4 */
 
-static bool is_nvml(const struct slot *slot)
-{
-	return strcmp(slot->row->prefix, GRAFT_CATALOG_NVML) == 0;
-}
-
 static bool row_applies(const struct graft_survey *survey, const struct graft_catalog_library *row)
 {
 	switch (row->class_) {
@@ -63,7 +58,9 @@ static void slot_init(struct search *search, struct slot *slot, const struct gra
 	slot->row = row;
 	slot->prefix_length = strlen(row->prefix);
 	slot->wanted = needed && applies && row_applies(survey, row) && graft_survey_wants(survey, row->class_);
-	slot->looked_up = slot->wanted || (search->bits == 64 && is_nvml(slot));
+	if (strcmp(row->prefix, GRAFT_CATALOG_NVML) == 0)
+		search->nvml = slot;
+	slot->looked_up = slot->wanted || (search->bits == 64 && slot == search->nvml);
 	search->first_letters[(unsigned char)row->prefix[3]] |= slot->looked_up;
 }
 
@@ -145,11 +142,6 @@ int graft_library_read(struct search *search, const char *path, struct graft_elf
 	if (fd < 0)
 		return graft_fail_errno(err, -fd, "open failed: %s", path);
 	return graft_elf_read_fd(fd, path, survey->scratch, ret_elf, err);
-}
-
-static struct slot *find_slot(const struct search *search, const char *name)
-{
-	return find_library_row(search, name, true);
 }
 
 /* SPEC libnvidia-container 6.5 rule 2: exactly this kernel version in the ABI note. */
@@ -259,7 +251,7 @@ static void consider_record(struct search *search, struct slot *slot, const stru
 		take_library(search, slot, path, record->soname, survey->inventory->ldcache);
 		return;
 	}
-	if (is_nvml(slot) && !search->nvml_other)
+	if (slot == search->nvml && !search->nvml_other)
 		search->nvml_other = path;
 	graft_survey_omit(survey, "skipping", path, "%s", reason);
 }
@@ -293,8 +285,9 @@ static void search_cache(struct search *search, const struct graft_ldcache *cach
 		    !graft_starts_with(record->soname, "lib") ||
 		    (!search->first_letters[(unsigned char)record->soname[3]] && !search->wants_others))
 			continue;
-		slot = search->first_letters[(unsigned char)record->soname[3]] ? find_slot(search, record->soname)
-									       : NULL;
+		slot = search->first_letters[(unsigned char)record->soname[3]]
+			   ? find_library_row(search, record->soname, true)
+			   : NULL;
 		if (slot)
 			consider_record(search, slot, record);
 		else if (!graft_library_consider_other(search, record))
@@ -344,7 +337,7 @@ static bool try_file(struct search *search, struct slot *slot, const struct graf
 		return false;
 	reason = judge_library(search, slot, path);
 	if (reason) {
-		if (is_nvml(slot) && !search->nvml_other)
+		if (slot == search->nvml && !search->nvml_other)
 			search->nvml_other = path;
 		graft_survey_omit(survey, "skipping", path, "%s", reason);
 		return false;
@@ -377,7 +370,7 @@ static void try_names(struct search *search, struct slot *slot, const struct gra
 	 * Libraries without the driver's version in their names: all of WSL2's and Tegra's, and an
 	 * NVML of another version.
 	 */
-	if (search->survey->inventory->platform == GRAFT_PLATFORM_NATIVE && !is_nvml(slot))
+	if (search->survey->inventory->platform == GRAFT_PLATFORM_NATIVE && slot != search->nvml)
 		return;
 	(void)snprintf(name, sizeof(name), "%s.1", slot->row->prefix);
 	if (!try_file(search, slot, directory, name, GRAFT_LIBRARY_SCAN))
@@ -419,11 +412,9 @@ static const char *read_filelist(struct search *search)
 	for (size_t i = 0; i < graft_n_catalog_data_directories; i++) {
 		const char *path = graft_arena_printf(survey->scratch, "%s/%s", graft_catalog_data_directories[i].path,
 						      GRAFT_FILELIST_NAME);
-		struct graft_filelist_entry *entries;
+		const char *bytes, **names;
 		struct graft_error err;
-		const char *bytes;
 		size_t length, n;
-
 		int rc = path ? graft_root_read(&survey->root, path, GRAFT_SOURCE_FILE_MAX, survey->scratch, &bytes,
 						&length)
 			      : -ENOMEM;
@@ -431,16 +422,16 @@ static const char *read_filelist(struct search *search)
 		graft_note_shortage(&survey->shortage, rc);
 		if (rc < 0)
 			continue;
-		if (graft_filelist_read(bytes, length, survey->arena, &entries, &n, &err) < 0) {
+		if (graft_filelist_read(bytes, length, survey->arena, &names, &n, &err) < 0) {
 			graft_note_shortage(&survey->shortage, -err.sys);
 			graft_survey_omit(survey, "skipping", path, "%s", err.msg);
 			continue;
 		}
 		for (size_t j = 0; j < n; j++) {
-			struct slot *slot = find_slot(search, entries[j].name);
+			struct slot *slot = find_library_row(search, names[j], true);
 
-			if (slot && version && graft_library_has_version(entries[j].name, version))
-				slot->listed = entries[j].name;
+			if (slot && version && graft_library_has_version(names[j], version))
+				slot->listed = names[j];
 		}
 		return graft_arena_strdup(survey->arena, path);
 	}
@@ -573,12 +564,8 @@ static void publish_nvml(struct search *search)
 {
 	struct graft_survey *survey = search->survey;
 	struct graft_inventory *inventory = survey->inventory;
-	const char *path = search->nvml_other;
+	const char *path = search->nvml->path ? search->nvml->path : search->nvml_other;
 
-	for (size_t i = 0; i < search->n_slots; i++) {
-		if (is_nvml(&search->slots[i]) && search->slots[i].path)
-			path = search->slots[i].path;
-	}
 	if (!path)
 		return;
 	inventory->nvml_library = path;
@@ -607,8 +594,7 @@ static void version_from_library(struct search *search, const struct graft_ldcac
 		if (!version)
 			continue;
 		inventory->driver_version = (struct graft_fact){ version, path };
-		inventory->cuda_version.value = graft_cuda_version_bound(version);
-		inventory->cuda_version.source = inventory->cuda_version.value ? "bounded from driver version" : NULL;
+		graft_survey_bound_cuda(inventory);
 		return;
 	}
 }
@@ -662,30 +648,17 @@ static void add_tegra_needs(struct search *search, const struct graft_ldcache *c
 			continue;
 		for (size_t j = 0; j < elf.n_needed; j++) {
 			const char *path = find_library_beside(search, cache, elf.needed[j], needing.path);
-			struct graft_library *library;
+			const struct graft_library library = { .path = path,
+							       .soname = elf.needed[j],
+							       .class_ = needing.class_,
+							       .source = inventory->ldcache };
 
 			if (!path || is_published(inventory, path))
 				continue;
-			library = graft_arena_push(search->survey->arena, &inventory->libraries,
-						   &inventory->n_libraries, sizeof(*library));
-			if (!library)
-				return;
-			*library = needing;
-			library->path = path;
-			library->soname = graft_arena_strdup(search->survey->arena, elf.needed[j]);
-			library->source = inventory->ldcache;
+			publish_one(search, &inventory->libraries, &inventory->n_libraries, &library);
 			graft_info(search->survey->log, "selecting %s, which %s needs", path, needing.path);
 		}
 	}
-}
-
-static bool has_nvml_library(const struct search *search)
-{
-	for (size_t i = 0; i < search->n_slots; i++) {
-		if (is_nvml(&search->slots[i]))
-			return search->slots[i].path != NULL;
-	}
-	return false;
 }
 
 /*
@@ -714,7 +687,7 @@ void graft_survey_libraries(struct graft_survey *survey)
 	if (usable && !inventory->driver_version.value)
 		version_from_library(&search, &cache);
 	search_cache(&search, &cache);
-	trusted = has_nvml_library(&search);
+	trusted = search.nvml->path != NULL;
 	search_further(&search, trusted);
 	publish_nvml(&search);
 	publish_libraries(&search, &inventory->libraries, &inventory->n_libraries);

@@ -42,6 +42,7 @@ struct search {
 	struct graft_survey *survey;
 	struct slot *slots;
 	size_t n_slots;
+	struct slot *nvml; /* the row of the NVML library */
 	/* By length of the prefix, so that each name in a cache is compared with very few */
 	struct slot *buckets[GRAFT_LIBRARY_BUCKETS];
 	uint32_t abi_flags;

@@ -196,17 +196,12 @@ void graft_survey_drm(struct graft_survey *survey, struct graft_gpu *gpu); /* fo
 
 #define GRAFT_FILELIST_NAME "nvidia/files.d/sandboxutils-filelist.json" /* below a data directory */
 
-struct graft_filelist_entry {
-	const char *name; /* last component */
-	const char *type; /* "" if the list has none */
-};
-
 /*
- * Reads the list. Entries without a usable name (absent, empty, ".", "..") are skipped; unknown
- * members and types are not errors. The strings are in the arena. Returns -1 with GRAFT_FORMAT if
- * the bytes are not a JSON array, or with GRAFT_NO_MEMORY.
+ * Reads the list, as the last components of its names. Entries without a usable name (absent, empty,
+ * ".", "..") are skipped; other members are ignored. The strings are in the arena. Returns -1 with
+ * GRAFT_FORMAT if the bytes are not a JSON array, or with GRAFT_NO_MEMORY.
  */
-int graft_filelist_read(const char *bytes, size_t length, struct graft_arena *arena,
-			struct graft_filelist_entry **ret_entries, size_t *ret_n, struct graft_error *err);
+int graft_filelist_read(const char *bytes, size_t length, struct graft_arena *arena, const char ***ret_names,
+			size_t *ret_n, struct graft_error *err);
 
 #endif

@@ -6,11 +6,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct graft_arena *arena = graft_arena_new((size_t)4 << 20);
-	struct graft_filelist_entry *entries;
+	const char **names;
 	size_t n;
 
 	if (arena && size <= ((size_t)64 << 10))
-		(void)graft_filelist_read((const char *)data, size, arena, &entries, &n, NULL);
+		(void)graft_filelist_read((const char *)data, size, arena, &names, &n, NULL);
 	(void)graft_arena_free(arena);
 	return 0;
 }

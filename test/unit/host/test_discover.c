@@ -770,6 +770,7 @@ static void test_tegra(void **state)
 	/* libcuda needs a sibling, which needs another and the C library, which is the image's. */
 	fixture_elf(fixture, FIXTURE_LIBDIR "/nvidia/libcuda.so.1.1",
 		    &(struct fixture_elf){ .soname = "libcuda.so.1", .needed = "libnvrm_gpu.so" });
+	fixture_link(fixture, "libcuda.so.1.1", FIXTURE_LIBDIR "/nvidia/libcuda.so");
 	fixture_elf(fixture, FIXTURE_LIBDIR "/nvidia/libnvrm_gpu.so",
 		    &(struct fixture_elf){ .soname = "libnvrm_gpu.so", .needed = "libnvos.so" });
 	fixture_elf(fixture, FIXTURE_LIBDIR "/nvidia/libnvos.so",
@@ -790,6 +791,9 @@ static void test_tegra(void **state)
 	assert_int_equal(inventory->n_libraries, 3);
 	assert_string_equal(inventory->libraries[2].path, FIXTURE_LIBDIR "/nvidia/libnvos.so");
 	assert_int_equal(inventory->libraries[2].class_, GRAFT_CLASS_COMPUTE);
+	assert_true(inventory->libraries[0].development_link);
+	assert_false(inventory->libraries[1].development_link);
+	assert_false(inventory->libraries[2].development_link);
 	/* A release without NVML: there is nothing to ask, which is no error. */
 	assert_int_equal(graft_host_complete(&fixture->options, inventory, GRAFT_NVML_UUID, NULL), 0);
 	assert_round_trip(inventory);
