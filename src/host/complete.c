@@ -266,7 +266,8 @@ static void choose_identity(const struct graft_host_options *options, struct gra
 int graft_nvml_fail_missing(const char *library, struct graft_error *err)
 {
 	return graft_fail(err, GRAFT_NO_LIBRARY, 0,
-			  "load library failed: %s: cannot open shared object file: no such file or directory", library);
+			  "load library failed: %s: cannot open shared object file: no such file or directory",
+			  library);
 }
 
 void graft_nvml_prepare(const struct graft_host_options *options, const struct graft_inventory *inventory,

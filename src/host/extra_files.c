@@ -9,8 +9,8 @@
 #include "host/survey.h"
 
 /*
- * Takes the file if the directory has it. `directory_target`: where files of that directory belong in
- * a container; NULL = at the same path.
+ * Takes the file if the directory has it. `directory_target`: where files of that directory belong
+ * in a container; NULL = at the same path.
  */
 static bool look_in_data_directory(struct graft_survey *survey, const struct graft_catalog_extra *row,
 				   const char *directory, const char *directory_target)

@@ -219,7 +219,7 @@ struct graft_inventory {
 extern const struct graft_record graft_inventory_record;
 extern const char *const graft_platform_names[4]; /* none native wsl2 tegra */
 
-/* Sets everything of a node that its stat(2) tells. */
+/* Sets everything of a node that stat(2) reports. */
 void graft_node_describe(struct graft_node *node, const struct stat *st);
 /* Returns the number of GPUs that are not excluded. */
 size_t graft_inventory_count_gpus(const struct graft_inventory *inventory);

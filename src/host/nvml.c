@@ -327,7 +327,8 @@ int graft_nvml_ask(const struct graft_nvml_question *question, struct graft_aren
 
 	*ret_snapshot = (struct graft_nvml_snapshot){ 0 };
 	graft_info(question->log, "asking NVML (%s) as %u:%u", question->library, question->uid, question->gid);
-	if (graft_nvml_start(question, &child.pid, &child.answer_fd, err) < 0 || wait_for_answer(question, &child, &answer, err) < 0)
+	if (graft_nvml_start(question, &child.pid, &child.answer_fd, err) < 0 ||
+	    wait_for_answer(question, &child, &answer, err) < 0)
 		return -1;
 	if (check_end(reap_nvml_child(&child), &answer, err) < 0)
 		return -1;

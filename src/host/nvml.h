@@ -109,8 +109,8 @@ int graft_nvml_ask(const struct graft_nvml_question *question, struct graft_aren
 		   struct graft_nvml_snapshot *ret_snapshot, struct graft_error *err);
 
 /*
- * Starts a child for the question. *ret_fd is the end of a pipe from which its answer is read. Returns
- * -1 if that is impossible. The caller reaps the child.
+ * Starts a child for the question. *ret_fd is the end of a pipe from which its answer is read.
+ * Returns -1 if that is impossible. The caller reaps the child.
  */
 int graft_nvml_start(const struct graft_nvml_question *question, pid_t *ret_pid, int *ret_fd, struct graft_error *err);
 

@@ -145,7 +145,8 @@ __attribute__((format(printf, 4, 5))) static void note(struct child *child, cons
 
 #define note_nvml_trouble(child, ...) note(child, &(child)->snapshot.notes, &(child)->snapshot.n_notes, __VA_ARGS__)
 /* Marks the answer as one that may change, and says why. */
-#define note_unsettled(child, ...) note(child, &(child)->snapshot.unsettled, &(child)->snapshot.n_unsettled, __VA_ARGS__)
+#define note_unsettled(child, ...) \
+	note(child, &(child)->snapshot.unsettled, &(child)->snapshot.n_unsettled, __VA_ARGS__)
 
 /* Leaves only the pipe open. 0 to 2 become /dev/null, so that nothing else gets these numbers. */
 static void close_descriptors(struct child *child)

@@ -133,8 +133,8 @@ int graft_survey_list(struct graft_survey *survey, const struct graft_root *root
 /* Likewise below the driver root or, failing that, the host's root, like graft_survey_read(). */
 int graft_survey_list_sys(struct graft_survey *survey, const char *path, const char ***ret_names, size_t *ret_n);
 /*
- * Lists the numbers N, in ascending order, of the entries that are named "<prefix>N", in the scratch
- * arena. Returns 0 or -errno.
+ * Lists the numbers N, in ascending order, of the entries that are named "<prefix>N", in the
+ * scratch arena. Returns 0 or -errno.
  */
 int graft_survey_list_numbers(struct graft_survey *survey, const struct graft_root *root, const char *path,
 			      const char *prefix, uint32_t **ret_numbers, size_t *ret_n);
@@ -197,9 +197,9 @@ void graft_survey_drm(struct graft_survey *survey, struct graft_gpu *gpu); /* fo
 #define GRAFT_FILELIST_NAME "nvidia/files.d/sandboxutils-filelist.json" /* below a data directory */
 
 /*
- * Reads the list, as the last components of its names. Entries without a usable name (absent, empty,
- * ".", "..") are skipped; other members are ignored. The strings are in the arena. Returns -1 with
- * GRAFT_FORMAT if the bytes are not a JSON array, or with GRAFT_NO_MEMORY.
+ * Reads the list, as the last components of its names. Entries without a usable name (absent,
+ * empty, ".", "..") are skipped; other members are ignored. The strings are in the arena. Returns
+ * -1 with GRAFT_FORMAT if the bytes are not a JSON array, or with GRAFT_NO_MEMORY.
  */
 int graft_filelist_read(const char *bytes, size_t length, struct graft_arena *arena, const char ***ret_names,
 			size_t *ret_n, struct graft_error *err);
