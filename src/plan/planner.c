@@ -80,10 +80,8 @@ static int leave_out_foreign_edits(struct graft_plan *plan, const struct graft_p
 	const struct graft_plan *rest = graft_plan_without(plan, policy->image.foreign_dirs,
 							   policy->image.n_foreign_dirs, plan->arena);
 
-	if (!rest) {
-		(void)graft_plan_free(plan);
+	if (!rest)
 		return graft_fail_memory(err);
-	}
 	*plan = *rest;
 	return 0;
 }
@@ -112,10 +110,12 @@ int graft_plan_make(const struct graft_inventory *inventory, const struct graft_
 	result = planner.oci ? run_oci_rules(&planner, err) : run_rules(&planner, err);
 	if (result == 0 && graft_arena_failed(planner.plan->arena))
 		result = graft_fail_memory(err);
+	if (result == 0)
+		result = leave_out_foreign_edits(planner.plan, policy, err);
 	if (result < 0) {
 		(void)graft_plan_free(planner.plan);
 		return -1;
 	}
 	*ret_plan = planner.plan;
-	return leave_out_foreign_edits(planner.plan, policy, err);
+	return 0;
 }

@@ -848,8 +848,12 @@ static void test_every_allocation_may_fail(void **state)
 		  .n_development_links = 1 },
 	};
 
+	static const char *foreign[] = { "/usr/lib/x86_64-linux-gnu" };
+
 	f.policy.image.compat = compat;
 	f.policy.image.n_compat = 1;
+	f.policy.image.foreign_dirs = foreign;
+	f.policy.image.n_foreign_dirs = 1;
 	make("all", "all", NULL);
 	assert_int_equal(r.result, 0);
 	for (int n = 1;; n++) {
