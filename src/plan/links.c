@@ -13,28 +13,23 @@
 
 static const struct {
 	const char *prefix; /* of the library's file name */
-	const char *link;
-	const char *says; /* target; NULL = the library's file name */
+	const char *link;   /* below the library's directory */
+	const char *says;   /* target; NULL = the library's file name */
+	/* For graphics plug-ins, whose loaders look for these names (SPEC runtime-and-hook 7.5) */
+	bool graphics;
 	const char *why;
-} extra_links[] = {
-	{ "libcuda.so", "libcuda.so", "libcuda.so.1", "programs that load CUDA by its development name" },
-	{ "libGLX_nvidia.so", "libGLX_indirect.so.0", NULL, "GLX falls back to this name for indirect rendering" },
-	{ "libnvidia-opticalflow.so", "libnvidia-opticalflow.so", "libnvidia-opticalflow.so.1",
+} named_links[] = {
+	{ "libcuda.so", "libcuda.so", "libcuda.so.1", false, "programs that load CUDA by its development name" },
+	{ "libGLX_nvidia.so", "libGLX_indirect.so.0", NULL, false,
+	  "GLX falls back to this name for indirect rendering" },
+	{ "libnvidia-opticalflow.so", "libnvidia-opticalflow.so", "libnvidia-opticalflow.so.1", false,
 	  "the optical flow SDK loads the library by its development name" },
-};
-
-/* Links for graphics plug-ins, whose loaders look for these names (SPEC runtime-and-hook 7.5). */
-static const struct {
-	const char *prefix;
-	const char *link; /* below the library's directory */
-	const char *says; /* target; NULL = the library's file name */
-	const char *why;
-} graphics_links[] = {
-	{ "libnvidia-allocator.so", "gbm/nvidia-drm_gbm.so", "../libnvidia-allocator.so.1",
+	{ "libnvidia-allocator.so", "gbm/nvidia-drm_gbm.so", "../libnvidia-allocator.so.1", true,
 	  "GBM loads the library by this name" },
-	{ "libnvidia-vulkan-producer.so", "libnvidia-vulkan-producer.so", NULL,
+	{ "libnvidia-vulkan-producer.so", "libnvidia-vulkan-producer.so", NULL, true,
 	  "Vulkan loads the library by this name" },
-	{ "libglxserver_nvidia.so", "libglxserver_nvidia.so", NULL, "the X server loads the module by this name" },
+	{ "libglxserver_nvidia.so", "libglxserver_nvidia.so", NULL, true,
+	  "the X server loads the module by this name" },
 };
 
 /*
@@ -105,22 +100,14 @@ static bool add_extra_link(struct graft_planner *planner, const struct graft_lib
 	const char *source = planner->oci ? library->path : NULL;
 	bool development = false;
 
-	for (size_t j = 0; j < GRAFT_COUNT(extra_links); j++) {
-		if (!graft_starts_with(name, extra_links[j].prefix))
+	for (size_t j = 0; j < GRAFT_COUNT(named_links); j++) {
+		if (!graft_starts_with(name, named_links[j].prefix) ||
+		    (named_links[j].graphics &&
+		     !graft_plan_has(planner, graft_class_capabilities(GRAFT_CLASS_GRAPHICS))))
 			continue;
-		add_library_link(planner, folder, extra_links[j].link, extra_links[j].says ? extra_links[j].says : name,
-				 source, "library-link", extra_links[j].why);
-		development |= strcmp(extra_links[j].link, extra_links[j].prefix) == 0;
-	}
-	if (!graft_plan_has(planner, graft_class_capabilities(GRAFT_CLASS_GRAPHICS)))
-		return development;
-	for (size_t j = 0; j < GRAFT_COUNT(graphics_links); j++) {
-		if (!graft_starts_with(name, graphics_links[j].prefix))
-			continue;
-		add_library_link(planner, folder, graphics_links[j].link,
-				 graphics_links[j].says ? graphics_links[j].says : name, source, "library-link",
-				 graphics_links[j].why);
-		development |= strcmp(graphics_links[j].link, graphics_links[j].prefix) == 0;
+		add_library_link(planner, folder, named_links[j].link, named_links[j].says ? named_links[j].says : name,
+				 source, "library-link", named_links[j].why);
+		development |= strcmp(named_links[j].link, named_links[j].prefix) == 0;
 	}
 	return development;
 }
@@ -155,13 +142,12 @@ static void add_module_links(struct graft_planner *planner)
 		const char *name = graft_path_name(path);
 		const char *folder = graft_arena_strndup(planner->plan->arena, path, (size_t)(name - path));
 
-		for (size_t j = 0; folder && j < GRAFT_COUNT(graphics_links); j++) {
-			if (graft_starts_with(name, graphics_links[j].prefix) &&
-			    strcmp(name, graphics_links[j].link) != 0 &&
+		for (size_t j = 0; folder && j < GRAFT_COUNT(named_links); j++) {
+			if (named_links[j].graphics && graft_starts_with(name, named_links[j].prefix) &&
+			    strcmp(name, named_links[j].link) != 0 &&
 			    graft_plan_has(planner, graft_class_capabilities(file->class_)))
-				add_library_link(planner, folder, graphics_links[j].link, name,
-						 planner->oci ? file->path : NULL, "library-link",
-						 graphics_links[j].why);
+				add_library_link(planner, folder, named_links[j].link, name,
+						 planner->oci ? file->path : NULL, "library-link", named_links[j].why);
 		}
 	}
 }
