@@ -31,16 +31,6 @@ static struct graft_edit *add_bind(struct graft_planner *planner, const char *pa
 	return edit;
 }
 
-static void refuse_class(struct graft_planner *planner, const char *noun, enum graft_class class_, size_t n,
-			 unsigned int capabilities)
-{
-	const char *words = graft_plan_capability_words(planner, capabilities);
-
-	if (n > 0 && words)
-		graft_plan_refuse(planner, "the capability was not asked for", "%s: %zu of class %s (needs %s)", noun,
-				  n, graft_class_names[class_], words);
-}
-
 /*
  * Style OCI: the host's directory, unless it is one where programs are not searched for (NixOS,
  * driver stores of WSL2); SPEC runtime-and-hook 7.5 uses the host's path in any case.
@@ -81,8 +71,8 @@ void graft_rule_binaries(struct graft_planner *planner)
 		    ->mode = 0755;
 	}
 	for (unsigned int i = 0; i < GRAFT_CLASS_MAX; i++)
-		refuse_class(planner, "programs", (enum graft_class)i, left_out[i],
-			     graft_plan_binary_capabilities((enum graft_class)i));
+		graft_plan_refuse_class(planner, "programs", (enum graft_class)i, left_out[i],
+					graft_plan_binary_capabilities((enum graft_class)i));
 }
 
 /* The driver store of WSL2 goes with any GPU; everything else goes with its capabilities. */
@@ -117,8 +107,8 @@ void graft_rule_extra_files(struct graft_planner *planner)
 		graft_plan_refuse(planner, "no GPU was selected", "driver store: %zu files", left_out[GRAFT_CLASS_WSL]);
 	for (unsigned int i = 0; i < GRAFT_CLASS_MAX; i++) {
 		if (i != GRAFT_CLASS_WSL)
-			refuse_class(planner, "other files", (enum graft_class)i, left_out[i],
-				     graft_class_capabilities((enum graft_class)i));
+			graft_plan_refuse_class(planner, "other files", (enum graft_class)i, left_out[i],
+						graft_class_capabilities((enum graft_class)i));
 	}
 }
 

@@ -104,6 +104,7 @@ const char *graft_plan_library_directory(struct graft_planner *planner, const st
 static void bind_libraries(struct graft_planner *planner, const struct graft_library *libraries, size_t n,
 			   const char *directory, const char *rule, const char *bits)
 {
+	const char *noun = graft_arena_printf(planner->plan->arena, "libraries%s", bits);
 	size_t left_out[GRAFT_CLASS_MAX] = { 0 };
 
 	for (size_t i = 0; i < n; i++) {
@@ -134,16 +135,9 @@ static void bind_libraries(struct graft_planner *planner, const struct graft_lib
 				  "libraries%s: %zu of class %s", bits, left_out[GRAFT_CLASS_OTHER],
 				  graft_class_names[GRAFT_CLASS_OTHER]);
 	left_out[GRAFT_CLASS_OTHER] = 0;
-	for (unsigned int i = 0; i < GRAFT_CLASS_MAX; i++) {
-		const char *words = left_out[i] > 0 ? graft_plan_capability_words(
-							  planner, graft_class_capabilities((enum graft_class)i))
-						    : NULL;
-
-		if (words)
-			graft_plan_refuse(planner, "the capability was not asked for",
-					  "libraries%s: %zu of class %s (needs %s)", bits, left_out[i],
-					  graft_class_names[i], words);
-	}
+	for (unsigned int i = 0; i < GRAFT_CLASS_MAX; i++)
+		graft_plan_refuse_class(planner, noun, (enum graft_class)i, left_out[i],
+					graft_class_capabilities((enum graft_class)i));
 }
 
 void graft_rule_libraries(struct graft_planner *planner)

@@ -83,6 +83,16 @@ const char *(graft_plan_capability_words)(struct graft_planner *planner, unsigne
 	return graft_plan_copy(planner, text);
 }
 
+void graft_plan_refuse_class(struct graft_planner *planner, const char *noun, enum graft_class class_, size_t n,
+			     unsigned int capabilities)
+{
+	const char *words = n > 0 ? graft_plan_capability_words(planner, capabilities) : NULL;
+
+	if (words)
+		graft_plan_refuse(planner, "the capability was not asked for", "%s: %zu of class %s (needs %s)", noun,
+				  n, graft_class_names[class_], words);
+}
+
 bool graft_plan_has(const struct graft_planner *planner, unsigned int capabilities)
 {
 	return (planner->request->capabilities & capabilities) != 0;

@@ -70,6 +70,9 @@ const char *graft_plan_capability_words(struct graft_planner *planner, unsigned 
 #ifdef GRAFT_WITHOUT_DOCS
 #define graft_plan_capability_words(planner, capabilities) ((void)(planner), (void)(capabilities), "")
 #endif
+/* Refuses `n` files of a class, if there are any, of which `noun` says what they are. */
+void graft_plan_refuse_class(struct graft_planner *planner, const char *noun, enum graft_class class_, size_t n,
+			     unsigned int capabilities);
 /* Returns whether the container requested any of the capabilities. */
 bool graft_plan_has(const struct graft_planner *planner, unsigned int capabilities);
 /* Returns whether the part of a plan that corresponds to a hook is disabled (style OCI). */
