@@ -181,6 +181,15 @@ static struct graft_request *parse_device_id(const char *id, struct graft_error 
 	return graft_request_free(request);
 }
 
+static int add_id(struct choosing *choosing, const char *id)
+{
+	struct graft_request *request = parse_device_id(id, choosing->err);
+	int rc = request ? add_request(choosing, request) : -1;
+
+	(void)graft_request_free(request);
+	return rc;
+}
+
 /* SPEC ctk-and-cdi 4.6: the first "all" or "none" decides, wherever it is. */
 static const char *find_special_id(const char *const *ids, size_t n)
 {
@@ -191,58 +200,26 @@ static const char *find_special_id(const char *const *ids, size_t n)
 	return NULL;
 }
 
-/* Calls `use` for each id, or only for the special one if there is one. */
-static int each_id(const char *const *ids, size_t n_ids, int (*use)(void *arg, const struct graft_request *request),
-		   void *arg, struct graft_error *err)
-{
-	const char *special = find_special_id(ids, n_ids);
-	int rc = 0;
-
-	for (size_t i = 0; i < (special ? 1 : n_ids) && rc == 0; i++) {
-		struct graft_request *request = parse_device_id(special ? special : ids[i], err);
-
-		rc = request ? use(arg, request) : -1;
-		(void)graft_request_free(request);
-	}
-	return rc;
-}
-
-static int use_for_choices(void *arg, const struct graft_request *request)
-{
-	return add_request(arg, request);
-}
-
 int graft_cdi_choose(const struct graft_inventory *inventory, const char *const *ids, size_t n_ids,
 		     unsigned int namings, struct graft_arena *arena, struct graft_cdi_choices *ret_choices,
 		     struct graft_error *err)
 {
 	struct choosing choosing = { .inventory = inventory, .namings = namings, .arena = arena, .err = err };
 	const char *special = find_special_id(ids, n_ids);
-	int rc;
+	int rc = 0;
 
 	if (special && strcmp(special, "none") == 0)
 		rc = add_none(&choosing);
-	else
-		rc = each_id(ids, n_ids, use_for_choices, &choosing, err);
+	else if (special)
+		rc = add_id(&choosing, special);
+	for (size_t i = 0; i < n_ids && !special && rc == 0; i++)
+		rc = add_id(&choosing, ids[i]);
 	if (rc == 0)
 		*ret_choices = choosing.choices;
 	return rc;
 }
 
 /* --- what only NVML knows --- */
-
-struct missing {
-	const struct graft_inventory *inventory;
-	unsigned int facts;
-};
-
-static int use_for_facts(void *arg, const struct graft_request *request)
-{
-	struct missing *missing = arg;
-
-	missing->facts |= graft_select_missing_facts(missing->inventory, request);
-	return 0;
-}
 
 static unsigned int unnamed(const struct graft_cdi_choices *choices)
 {
@@ -264,19 +241,24 @@ int graft_cdi_missing_facts(const struct graft_inventory *inventory, const char 
 			    struct graft_error *err)
 {
 	const char *special = find_special_id(ids, n_ids);
-	struct missing missing = { .inventory = inventory };
 	struct graft_cdi_choices choices = { .n = 0 };
 
 	*ret_facts = 0;
 	if (special && strcmp(special, "none") == 0)
 		return 0;
-	if (each_id(ids, n_ids, use_for_facts, &missing, err) < 0)
-		return -1;
-	if (missing.facts == 0 && (namings & GRAFT_CDI_NAMING_UUID) != 0) {
+	/* "all" needs no facts. */
+	for (size_t i = 0; i < n_ids && !special; i++) {
+		struct graft_request *request = parse_device_id(ids[i], err);
+
+		if (!request)
+			return -1;
+		*ret_facts |= graft_select_missing_facts(inventory, request);
+		(void)graft_request_free(request);
+	}
+	if (*ret_facts == 0 && (namings & GRAFT_CDI_NAMING_UUID) != 0) {
 		if (graft_cdi_choose(inventory, ids, n_ids, namings, arena, &choices, err) < 0)
 			return -1;
-		missing.facts = unnamed(&choices);
+		*ret_facts = unnamed(&choices);
 	}
-	*ret_facts = missing.facts;
 	return 0;
 }
