@@ -38,18 +38,14 @@ static bool is_in_folders(const char *path, const char *const *folders, size_t n
 	return false;
 }
 
-/* If memory is exhausted, the arena records it. */
-static void add_mounted_path(struct graft_arena *arena, const char ***paths, size_t *n, const char *path)
-{
-	(void)graft_arena_push_string(arena, paths, n, path);
-}
-
+/* In these functions, the arena records if memory is exhausted. */
 static void add_other(const struct graft_cdi_mount *row, bool is_directory, struct graft_arena *arena,
 		      struct graft_mounted_libraries *libraries)
 {
-	add_mounted_path(arena, &libraries->others, &libraries->n_others, row->container_path);
+	(void)graft_arena_push_string(arena, &libraries->others, &libraries->n_others, row->container_path);
 	if (is_directory)
-		add_mounted_path(arena, &libraries->directories, &libraries->n_directories, row->container_path);
+		(void)graft_arena_push_string(arena, &libraries->directories, &libraries->n_directories,
+					      row->container_path);
 }
 
 /*
@@ -62,7 +58,7 @@ static void look_at_mounted_file(const struct graft_cdi_mount *row, struct graft
 	struct stat st = { .st_mode = row->host_path[0] == '/' ? 0 : S_IFDIR };
 
 	if (row->host_path[0] == '/' && stat(row->host_path, &st) == 0)
-		add_mounted_path(arena, &libraries->sources, &libraries->n_sources, row->host_path);
+		(void)graft_arena_push_string(arena, &libraries->sources, &libraries->n_sources, row->host_path);
 	add_other(row, S_ISDIR(st.st_mode), arena, libraries);
 }
 
@@ -78,7 +74,7 @@ static void read_mounted_library(const struct graft_cdi_mount *row, struct graft
 	struct stat st = { .st_mode = 0 };
 
 	if (fd >= 0)
-		add_mounted_path(arena, &libraries->sources, &libraries->n_sources, row->host_path);
+		(void)graft_arena_push_string(arena, &libraries->sources, &libraries->n_sources, row->host_path);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
 	    graft_elf_read_fd(fd, row->host_path, arena, &elf, &why) < 0 || elf.abi_flags == 0 ||
 	    (elf.soname && !graft_ldcache_is_soname(elf.soname))) {

@@ -75,7 +75,11 @@ static const char *compat_library_obstacle(const struct graft_planner *planner,
 	return NULL;
 }
 
-static const char *obstacle_to_all(const struct graft_planner *planner)
+/* Returns why one of the libraries is not used, or NULL if it is. */
+static const char *find_compat_obstacle(const struct graft_planner *planner,
+					const struct graft_compat_directory *directory,
+					const struct graft_compat_library *library,
+					const struct graft_compat_library *first)
 {
 	if (!graft_plan_has(planner, GRAFT_CAP_COMPUTE))
 		return "the capability compute was not asked for";
@@ -85,19 +89,6 @@ static const char *obstacle_to_all(const struct graft_planner *planner)
 		return "excluded by the request";
 	if (planner->policy->image.libc == GRAFT_LIBC_MUSL)
 		return "the image's loader (musl) cannot use them";
-	return NULL;
-}
-
-/* Returns why one of the libraries is not used, or NULL if it is. */
-static const char *find_compat_obstacle(const struct graft_planner *planner,
-					const struct graft_compat_directory *directory,
-					const struct graft_compat_library *library,
-					const struct graft_compat_library *first)
-{
-	const char *to_all = obstacle_to_all(planner);
-
-	if (to_all)
-		return to_all;
 	return planner->oci ? graft_compat_directory_obstacle(directory, library)
 			    : compat_library_obstacle(planner, library, first);
 }

@@ -39,11 +39,9 @@ static const char *library_directories(struct graft_planner *planner)
 	for (size_t i = 0; i < inventory->n_libraries; i++) {
 		const struct graft_library *library = &inventory->libraries[i];
 		const char *directory = graft_plan_library_directory(planner, library, NULL);
-		bool known = !directory || !marks_directory(planner, library, directory);
 
-		for (size_t j = 0; j < n && !known; j++)
-			known = strcmp(directories[j], directory) == 0;
-		if (!known)
+		if (directory && marks_directory(planner, library, directory) &&
+		    !graft_is_in(directories, n, directory))
 			(void)graft_arena_push_string(arena, &directories, &n, directory);
 	}
 	for (size_t i = 0; i < n; i++)

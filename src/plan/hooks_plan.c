@@ -99,9 +99,8 @@ static int read_folder(struct reader *reader, const char *spec)
 	path = graft_arena_strndup(reader->arena, path, length);
 	if (!path)
 		return FAILED;
-	for (size_t i = 0; i < work->n_folders; i++)
-		if (strcmp(work->folders[i], path) == 0)
-			return UNDERSTOOD;
+	if (graft_is_in(work->folders, work->n_folders, path))
+		return UNDERSTOOD;
 	return graft_arena_push_string(reader->arena, &work->folders, &work->n_folders, path) ? UNDERSTOOD : FAILED;
 }
 

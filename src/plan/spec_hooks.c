@@ -57,12 +57,6 @@ bool graft_spec_hook_is_ours(const struct graft_cdi_hook *hook, size_t *ret_firs
 	return hook->n_args > first && graft_is_hook_name(hook->args[first]);
 }
 
-/* If memory is exhausted, the arena records it. */
-static void add_hook_string(struct graft_arena *arena, const char ***list, size_t *n, const char *word)
-{
-	(void)graft_arena_push_string(arena, list, n, word);
-}
-
 static void take_over(const char *program, struct graft_arena *arena, struct graft_cdi_hook *hook, size_t first)
 {
 	const struct graft_cdi_hook whole = *hook;
@@ -70,9 +64,10 @@ static void take_over(const char *program, struct graft_arena *arena, struct gra
 	hook->path = program;
 	hook->args = NULL;
 	hook->n_args = 0;
-	add_hook_string(arena, &hook->args, &hook->n_args, graft_path_name(program));
+	/* If memory is exhausted, the arena records it. */
+	(void)graft_arena_push_string(arena, &hook->args, &hook->n_args, graft_path_name(program));
 	for (size_t i = first; i < whole.n_args; i++)
-		add_hook_string(arena, &hook->args, &hook->n_args, whole.args[i]);
+		(void)graft_arena_push_string(arena, &hook->args, &hook->n_args, whole.args[i]);
 }
 
 int graft_spec_hooks_mend(const char *program, struct graft_arena *arena, struct graft_cdi_edits *edits,
@@ -88,7 +83,8 @@ int graft_spec_hooks_mend(const char *program, struct graft_arena *arena, struct
 			take_over(program, arena, &hooks[i], first);
 		if (hooks[i].n_env == 0 && !graft_cdi_hook_is_of_image(&hooks[i])) {
 			hooks[i].env = NULL;
-			add_hook_string(arena, &hooks[i].env, &hooks[i].n_env, graft_spec_hook_variable(hooks[i].path));
+			(void)graft_arena_push_string(arena, &hooks[i].env, &hooks[i].n_env,
+						      graft_spec_hook_variable(hooks[i].path));
 		}
 	}
 	if (graft_arena_failed(arena))
