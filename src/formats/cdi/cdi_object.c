@@ -124,42 +124,6 @@ static int read_text_value(struct cdi_reader *reader, const struct graft_tree_va
 	return *ret_text ? 0 : graft_fail_memory(reader->err);
 }
 
-static int open_list(struct cdi_reader *reader, const struct graft_tree_value *value, const char *name,
-		     size_t item_size, void *object, const struct cdi_member *member)
-{
-	void **items = get_read_slot(object, member->offset);
-	size_t n;
-
-	if (value->kind != GRAFT_TREE_LIST)
-		return wrong_kind(reader, value, name, "a list");
-	n = graft_tree_count(value);
-	if (n > reader->budget)
-		return cdi_refuse(reader, value, "aliases expand to more than %zu values", GRAFT_TREE_ALIASED_MAX);
-	*items = graft_arena_list(reader->arena, n, item_size);
-	if (n > 0 && !*items)
-		return graft_fail_memory(reader->err);
-	*(size_t *)get_read_slot(object, member->extra) = n;
-	return 0;
-}
-
-static int read_texts(struct cdi_reader *reader, const struct graft_tree_value *value, const struct cdi_member *member,
-		      void *object)
-{
-	struct graft_tree_value view;
-	const char **items;
-	size_t i = 0;
-
-	if (open_list(reader, value, member->name, sizeof(*items), object, member) < 0)
-		return -1;
-	items = *(const char ***)get_read_slot(object, member->offset);
-	for (const struct graft_tree_value *item = graft_tree_first(value, &view); item;
-	     item = graft_tree_next(item, &view), i++) {
-		if (read_text_value(reader, item, member->name, &items[i]) < 0 && !cdi_goes_on(reader))
-			return -1;
-	}
-	return 0;
-}
-
 static int read_unsigned_member(struct cdi_reader *reader, const struct graft_tree_value *value, const char *name,
 				uint32_t *ret_number)
 {
@@ -167,24 +131,6 @@ static int read_unsigned_member(struct cdi_reader *reader, const struct graft_tr
 		return wrong_kind(reader, value, name, "a whole number from 0 to 4294967295");
 	*ret_number = (uint32_t)value->magnitude;
 	return spend(reader, value);
-}
-
-static int read_groups(struct cdi_reader *reader, const struct graft_tree_value *value, const struct cdi_member *member,
-		       void *object)
-{
-	struct graft_tree_value view;
-	uint32_t *items;
-	size_t i = 0;
-
-	if (open_list(reader, value, member->name, sizeof(*items), object, member) < 0)
-		return -1;
-	items = *(uint32_t **)get_read_slot(object, member->offset);
-	for (const struct graft_tree_value *item = graft_tree_first(value, &view); item;
-	     item = graft_tree_next(item, &view)) {
-		if (read_unsigned_member(reader, item, member->name, &items[i++]) < 0 && !cdi_goes_on(reader))
-			return -1;
-	}
-	return 0;
 }
 
 static int read_signed_member(struct cdi_reader *reader, const struct graft_tree_value *value,
@@ -267,20 +213,37 @@ static int read_annotation_members(struct cdi_reader *reader, const struct graft
 	return check_names(reader, value, n);
 }
 
-static int read_objects(struct cdi_reader *reader, const struct graft_tree_value *value,
-			const struct cdi_member *member, void *object)
+/* Reads an item to its place in the list. */
+static int read_item(struct cdi_reader *reader, const struct graft_tree_value *item, const struct cdi_member *member,
+		     void *place)
+{
+	if (member->kind == CDI_MEMBER_TEXTS)
+		return read_text_value(reader, item, member->name, place);
+	if (member->kind == CDI_MEMBER_GROUPS)
+		return read_unsigned_member(reader, item, member->name, place);
+	return cdi_read_object(reader, item, member->object, member->name, place);
+}
+
+static int read_list(struct cdi_reader *reader, const struct graft_tree_value *value, const struct cdi_member *member,
+		     void *object)
 {
 	struct graft_tree_value view;
-	char *item_at;
+	size_t n = graft_tree_count(value), size = cdi_item_size(member);
+	char *place;
 
-	if (open_list(reader, value, member->name, member->object->size, object, member) < 0)
-		return -1;
-	item_at = *(char **)get_read_slot(object, member->offset);
+	if (value->kind != GRAFT_TREE_LIST)
+		return wrong_kind(reader, value, member->name, "a list");
+	if (n > reader->budget)
+		return cdi_refuse(reader, value, "aliases expand to more than %zu values", GRAFT_TREE_ALIASED_MAX);
+	place = graft_arena_list(reader->arena, n, size);
+	if (n > 0 && !place)
+		return graft_fail_memory(reader->err);
+	*(void **)get_read_slot(object, member->offset) = place;
+	*(size_t *)get_read_slot(object, member->extra) = n;
 	for (const struct graft_tree_value *item = graft_tree_first(value, &view); item;
-	     item = graft_tree_next(item, &view)) {
-		if (cdi_read_object(reader, item, member->object, member->name, item_at) < 0 && !cdi_goes_on(reader))
+	     item = graft_tree_next(item, &view), place += size) {
+		if (read_item(reader, item, member, place) < 0 && !cdi_goes_on(reader))
 			return -1;
-		item_at += member->object->size;
 	}
 	return 0;
 }
@@ -333,14 +296,14 @@ static int read_member(struct cdi_reader *reader, const struct graft_tree_value 
 			*text = NULL;
 		return 0;
 	case CDI_MEMBER_TEXTS:
-		return read_texts(reader, value, member, object);
+	case CDI_MEMBER_GROUPS:
+	case CDI_MEMBER_OBJECTS:
+		return read_list(reader, value, member, object);
 	case CDI_MEMBER_SIGNED:
 		return read_signed_member(reader, value, member, object);
 	case CDI_MEMBER_UNSIGNED:
 		*(bool *)get_read_slot(object, member->extra) = true;
 		return read_unsigned_member(reader, value, member->name, get_read_slot(object, member->offset));
-	case CDI_MEMBER_GROUPS:
-		return read_groups(reader, value, member, object);
 	case CDI_MEMBER_FLAG:
 		if (value->kind != GRAFT_TREE_BOOL)
 			return wrong_kind(reader, value, member->name, "true or false");
@@ -353,8 +316,6 @@ static int read_member(struct cdi_reader *reader, const struct graft_tree_value 
 				       get_read_slot(object, member->offset));
 	case CDI_MEMBER_POINTER:
 		return read_pointer(reader, value, member, object);
-	case CDI_MEMBER_OBJECTS:
-		return read_objects(reader, value, member, object);
 	}
 	return 0;
 }

@@ -57,6 +57,8 @@ struct cdi_file_spec {
 };
 /* The table of struct cdi_file_spec, and those of its parts. */
 extern const struct cdi_object cdi_spec_object, cdi_edits_object, cdi_device_object;
+/* Returns the size of an item of TEXTS, GROUPS or OBJECTS. */
+size_t cdi_item_size(const struct cdi_member *member);
 /* Return the lowest version that allows such a name. */
 enum cdi_version cdi_version_of_device(const char *name);
 enum cdi_version cdi_version_of_class(const char *class_);

@@ -87,6 +87,13 @@ static const struct cdi_member spec_members[] = {
 const struct cdi_object cdi_spec_object = { MEMBERS(spec_members), sizeof(struct cdi_file_spec), NULL };
 /* clang-format on */
 
+size_t cdi_item_size(const struct cdi_member *member)
+{
+	if (member->kind == CDI_MEMBER_TEXTS)
+		return sizeof(const char *);
+	return member->kind == CDI_MEMBER_GROUPS ? sizeof(uint32_t) : member->object->size;
+}
+
 enum cdi_version cdi_version_of_device(const char *name)
 {
 	return name[0] >= '0' && name[0] <= '9' ? CDI_0_5_0 : CDI_0_3_0;

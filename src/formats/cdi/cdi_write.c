@@ -206,45 +206,27 @@ static int write_value(struct writer *writer, const struct cdi_object *object, c
 	return write_object(writer, object, target, &map);
 }
 
-static int write_objects(struct writer *writer, const struct cdi_member *member, const void *target,
-			 const struct map *parent)
+static int write_list(struct writer *writer, const struct cdi_member *member, const void *target,
+		      const struct map *parent)
 {
 	const char *item = *(const char *const *)get_write_slot(target, member->offset);
 	unsigned int column = next_yaml_step(parent->column);
 	int rc = 0;
 
 	bracket(writer, '[');
-	for (size_t i = 0; rc == 0 && i < count_of(target, member); i++, item += member->object->size) {
+	for (size_t i = 0; rc == 0 && i < count_of(target, member); i++, item += cdi_item_size(member)) {
 		struct map map = { .column = column + ITEM_INSET, .inlined = true };
 
 		begin_item(writer, column, i == 0);
-		rc = write_object(writer, member->object, item, &map);
+		if (member->kind == CDI_MEMBER_TEXTS)
+			rc = write_text(writer, *(const char *const *)(const void *)item);
+		else if (member->kind == CDI_MEMBER_GROUPS)
+			graft_buffer_printf(&writer->out, "%u", *(const uint32_t *)(const void *)item);
+		else
+			rc = write_object(writer, member->object, item, &map);
 	}
 	bracket(writer, ']');
 	return rc;
-}
-
-static int write_texts(struct writer *writer, const char *const *items, size_t n, const struct map *parent)
-{
-	int rc = 0;
-
-	bracket(writer, '[');
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		begin_item(writer, next_yaml_step(parent->column), i == 0);
-		rc = write_text(writer, items[i]);
-	}
-	bracket(writer, ']');
-	return rc;
-}
-
-static void write_groups(struct writer *writer, const uint32_t *items, size_t n, const struct map *parent)
-{
-	bracket(writer, '[');
-	for (size_t i = 0; i < n; i++) {
-		begin_item(writer, next_yaml_step(parent->column), i == 0);
-		graft_buffer_printf(&writer->out, "%u", items[i]);
-	}
-	bracket(writer, ']');
 }
 
 static int compare_annotation_keys(const void *a, const void *b)
@@ -302,15 +284,12 @@ static int write_member(struct writer *writer, const struct cdi_member *member, 
 		graft_buffer_string(&writer->out, "true");
 		return 0;
 	case CDI_MEMBER_TEXTS:
-		return write_texts(writer, *(const char *const *const *)at, count_of(target, member), map);
 	case CDI_MEMBER_GROUPS:
-		write_groups(writer, *(const uint32_t *const *)at, count_of(target, member), map);
-		return 0;
+	case CDI_MEMBER_OBJECTS:
+		return write_list(writer, member, target, map);
 	case CDI_MEMBER_WORDS:
 		return write_words(writer, *(const struct graft_cdi_annotation *const *)at, count_of(target, member),
 				   map);
-	case CDI_MEMBER_OBJECTS:
-		return write_objects(writer, member, target, map);
 	case CDI_MEMBER_OBJECT:
 		return write_value(writer, member->object, at, map);
 	case CDI_MEMBER_POINTER:
