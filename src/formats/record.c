@@ -118,8 +118,8 @@ static void write_flags(const struct graft_field *field, uint32_t value, struct 
 	graft_buffer_char(out, ']');
 }
 
-static void write_list(const struct graft_field *field, const void *object, unsigned int level,
-		       struct graft_buffer *out)
+static void write_list_field(const struct graft_field *field, const void *object, unsigned int level,
+			     struct graft_buffer *out)
 {
 	size_t n = list_length(field, object);
 
@@ -168,7 +168,7 @@ static void write_field(const struct graft_field *field, const void *object, uns
 		return;
 	case GRAFT_FIELD_STRINGS:
 	case GRAFT_FIELD_RECORDS:
-		write_list(field, object, level, out);
+		write_list_field(field, object, level, out);
 		return;
 	case GRAFT_FIELD_RECORD:
 		write_record(field->record, get_field_place(object, field->offset), level, out);
@@ -258,7 +258,7 @@ static int fail_here(struct reader *reader, const char *what)
 static int read_record(struct reader *reader, const struct graft_record *record, const struct graft_json_node *json,
 		       void *object);
 
-static int read_string_field(struct reader *reader, const struct graft_json_node *json, const char **ret_string)
+static int read_string_field(struct reader *reader, const struct graft_json_node *json, void *member)
 {
 	const char *text = graft_json_node_string(json);
 
@@ -266,8 +266,9 @@ static int read_string_field(struct reader *reader, const struct graft_json_node
 		return fail_here(reader, "must be a string");
 	if (!text)
 		return fail_here(reader, "contains a NUL character");
-	*ret_string = graft_arena_strdup(reader->arena, text);
-	return *ret_string ? 0 : graft_fail_memory(reader->err);
+	text = graft_arena_strdup(reader->arena, text);
+	memcpy(member, &text, sizeof(text));
+	return text ? 0 : graft_fail_memory(reader->err);
 }
 
 /* The parser has refused integers beyond 64 bits. */
@@ -328,19 +329,6 @@ static int read_flags_field(struct reader *reader, const struct graft_field *fie
 	return 0;
 }
 
-static int read_item(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
-		     void *item)
-{
-	const char *text = NULL;
-	int rc;
-
-	if (field->kind == GRAFT_FIELD_RECORDS)
-		return read_record(reader, field->record, json, item);
-	rc = read_string_field(reader, json, &text);
-	memcpy(item, &text, sizeof(text));
-	return rc;
-}
-
 /* Creates a list of the array's length and reads its items. */
 static int read_list_field(struct reader *reader, const struct graft_field *field, const struct graft_json_node *json,
 			   void *object)
@@ -357,12 +345,12 @@ static int read_list_field(struct reader *reader, const struct graft_field *fiel
 	memcpy((char *)object + field->offset, &items, sizeof(items));
 	memcpy((char *)object + field->count_offset, &n, sizeof(n));
 	for (size_t i = 0; i < n; i++, item = graft_json_node_next(item)) {
-		int rc;
+		char *place = items + i * item_size(field);
 
 		enter(reader, NULL, i);
-		rc = read_item(reader, field, item, items + i * item_size(field));
-		if (rc < 0)
-			return rc;
+		if ((field->kind == GRAFT_FIELD_RECORDS ? read_record(reader, field->record, item, place)
+							: read_string_field(reader, item, place)) < 0)
+			return -1;
 		leave(reader);
 	}
 	return 0;
@@ -372,16 +360,13 @@ static int read_field(struct reader *reader, const struct graft_field *field, co
 		      void *object)
 {
 	void *member = (char *)object + field->offset;
-	const char *text = NULL;
 	uint32_t value = 0;
 	bool truth;
 	int rc;
 
 	switch (field->kind) {
 	case GRAFT_FIELD_STRING:
-		rc = read_string_field(reader, json, &text);
-		memcpy(member, &text, sizeof(text));
-		return rc;
+		return read_string_field(reader, json, member);
 	case GRAFT_FIELD_BOOL:
 		if (graft_json_node_kind(json) != GRAFT_JSON_BOOL)
 			return fail_here(reader, "must be true or false");

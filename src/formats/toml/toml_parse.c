@@ -67,9 +67,9 @@ static bool grow_slots(struct graft_toml *toml)
 	return true;
 }
 
-/* Adds a new last child of `parent`; `key` is NULL for an element of an array. */
+/* Adds a table as last child of `parent`; `key` is NULL for an element of an array. */
 static struct toml_node *add_toml_node(struct parser *p, struct toml_node *parent, const struct toml_text *key,
-				       size_t at)
+				       enum toml_form form, size_t at)
 {
 	struct graft_toml *toml = p->toml;
 	struct toml_node *node;
@@ -87,6 +87,7 @@ static struct toml_node *add_toml_node(struct parser *p, struct toml_node *paren
 	node->depth = parent->depth + 1;
 	node->start = at;
 	node->type = TOML_TABLE;
+	node->form = form;
 	if (parent->last)
 		parent->last->next = node;
 	else
@@ -133,7 +134,7 @@ static bool parse_array(struct parser *p, struct toml_node *array)
 			return false;
 		if (toml_is_at(scan, ']'))
 			break;
-		element = add_toml_node(p, array, NULL, scan->at);
+		element = add_toml_node(p, array, NULL, TOML_BY_VALUE, scan->at);
 		if (!element || !parse_value(p, element) || !toml_skip_lines(scan))
 			return false;
 		if (toml_is_at(scan, ']'))
@@ -151,12 +152,8 @@ static struct toml_node *enter_by_key(struct parser *p, struct toml_node *table,
 {
 	struct toml_node *node = toml_find(p->toml, table, key);
 
-	if (!node) {
-		node = add_toml_node(p, table, key, at);
-		if (node)
-			node->form = TOML_BY_KEY;
-		return node;
-	}
+	if (!node)
+		return add_toml_node(p, table, key, TOML_BY_KEY, at);
 	if (node->type != TOML_TABLE)
 		return toml_wrong(&p->scan, at, "the key already has a value and is not a table"), NULL;
 	if (node->form != TOML_BY_KEY)
@@ -194,7 +191,7 @@ static bool parse_key_value(struct parser *p, struct toml_node *table, const str
 		return toml_wrong(scan, at, "the key is already defined");
 	scan->at++;
 	toml_skip_blanks(scan);
-	node = add_toml_node(p, table, &key, scan->at);
+	node = add_toml_node(p, table, &key, TOML_BY_VALUE, scan->at);
 	if (!node || !parse_value(p, node))
 		return false;
 	end_entry(p, entry, node);
@@ -253,12 +250,8 @@ static struct toml_node *enter_by_name(struct parser *p, struct toml_node *table
 {
 	struct toml_node *node = toml_find(p->toml, table, key);
 
-	if (!node) {
-		node = add_toml_node(p, table, key, at);
-		if (node)
-			node->form = TOML_BY_NAME;
-		return node;
-	}
+	if (!node)
+		return add_toml_node(p, table, key, TOML_BY_NAME, at);
 	if (node->form == TOML_BY_VALUE)
 		return toml_wrong(&p->scan, at, "the key already has a value, so no table can be added to it"), NULL;
 	return node->type == TOML_ARRAY ? node->last : node;
@@ -271,13 +264,11 @@ static struct toml_node *define_table(struct parser *p, struct toml_node *parent
 	struct toml_node *node = toml_find(p->toml, parent, key);
 
 	if (!node)
-		node = add_toml_node(p, parent, key, at);
-	else if (node->form != TOML_BY_NAME)
+		return add_toml_node(p, parent, key, TOML_BY_HEADER, at);
+	if (node->form != TOML_BY_NAME)
 		return toml_wrong(&p->scan, at, "the table or key is already defined"), NULL;
-	if (node) {
-		node->form = TOML_BY_HEADER;
-		node->start = at;
-	}
+	node->form = TOML_BY_HEADER;
+	node->start = at;
 	return node;
 }
 
@@ -285,22 +276,18 @@ static struct toml_node *define_table(struct parser *p, struct toml_node *parent
 static struct toml_node *define_element(struct parser *p, struct toml_node *parent, const struct toml_text *key,
 					size_t at)
 {
-	struct toml_node *array = toml_find(p->toml, parent, key), *node;
+	struct toml_node *array = toml_find(p->toml, parent, key);
 
 	if (!array) {
-		array = add_toml_node(p, parent, key, at);
+		array = add_toml_node(p, parent, key, TOML_BY_HEADER, at);
 		if (!array)
 			return NULL;
 		array->type = TOML_ARRAY;
-		array->form = TOML_BY_HEADER;
 	} else if (array->type != TOML_ARRAY || array->form != TOML_BY_HEADER) {
 		return toml_wrong(&p->scan, at, "the table or key is already defined, and not as an array of tables"),
 		       NULL;
 	}
-	node = add_toml_node(p, array, NULL, at);
-	if (node)
-		node->form = TOML_BY_HEADER;
-	return node;
+	return add_toml_node(p, array, NULL, TOML_BY_HEADER, at);
 }
 
 static bool parse_header(struct parser *p, struct toml_node **ret_table)
