@@ -61,6 +61,25 @@ static const struct graft_field answer_fields[] = {
 static const struct graft_record answer_record = { "loader_cache", sizeof(struct answer), answer_fields,
 						   GRAFT_COUNT(answer_fields) };
 
+/* The request and the results. */
+struct work {
+	const struct graft_image_root *root;
+	const struct graft_loader_wish *wish;
+	const struct graft_log *log;
+	struct graft_arena *arena;
+	struct answer *answer;
+	enum graft_ldcache_state state;
+	bool early;
+	struct graft_ldcache old;           /* the image's cache */
+	bool has_old;                       /* it is usable */
+	struct graft_error conf_error;      /* why the loader's configuration cannot be read */
+	const char *own_text;               /* new content of Graft's own configuration file; NULL: not needed */
+	struct graft_directory_id *touched; /* directories of the entries */
+	size_t n_touched;
+	struct graft_ldcache_entry *by_soname, *by_file_name; /* the entries, sorted */
+	uint64_t names[16]; /* a bit for the hash of each soname and file name of the entries */
+};
+
 /* ---- is the cache up to date? ---- */
 
 static bool is_older(const struct stat *a, const struct stat *b)
@@ -82,14 +101,10 @@ static int read_image_cache(const struct graft_image_root *root, struct graft_ar
 	return graft_ldcache_read(bytes, length, GRAFT_LDCACHE_PATH, arena, ret_cache, err);
 }
 
-/* What is needed to decide whether a cache is up to date. */
+/* What is needed to decide whether the image's cache is up to date. */
 struct freshness {
-	const struct graft_image_root *root;
-	struct graft_arena *arena;
-	const struct graft_log *log;
-	const struct graft_ldcache *cache;
+	const struct work *work;
 	const struct graft_ldsoconf *conf; /* what the loader searches, or is going to search */
-	const struct graft_loader_wish *wish;
 	struct stat cache_stat;
 	const char **names; /* directories that occur in the cache */
 	size_t n_names;
@@ -118,8 +133,8 @@ static bool add_directory_of(struct freshness *freshness, const char *path)
 	}
 	if (freshness->n_names == MAX_DIRECTORIES)
 		return false;
-	return graft_arena_push_string(freshness->arena, &freshness->names, &freshness->n_names,
-				       graft_arena_strndup(freshness->arena, path, length)) != NULL;
+	return graft_arena_push_string(freshness->work->arena, &freshness->names, &freshness->n_names,
+				       graft_arena_strndup(freshness->work->arena, path, length)) != NULL;
 }
 
 /*
@@ -132,15 +147,15 @@ static bool has_changed(struct freshness *freshness, const char *path)
 	struct graft_directory_id *id;
 	struct stat st;
 
-	int rc = graft_image_root_stat(freshness->root, path, &st);
+	int rc = graft_image_root_stat(freshness->work->root, path, &st);
 
 	if (rc < 0)
 		return rc == -ETIME;
 	if (is_older(&freshness->cache_stat, &st)) {
-		graft_info(freshness->log, "%s is older than %s", GRAFT_LDCACHE_PATH, path);
+		graft_info(freshness->work->log, "%s is older than %s", GRAFT_LDCACHE_PATH, path);
 		return true;
 	}
-	id = graft_arena_push(freshness->arena, &scan->seen, &scan->n_seen, sizeof(*id));
+	id = graft_arena_push(freshness->work->arena, &scan->seen, &scan->n_seen, sizeof(*id));
 	if (!id)
 		return true;
 	*id = (struct graft_directory_id){ st.st_dev, st.st_ino };
@@ -155,7 +170,7 @@ static bool is_settled(const struct freshness *freshness, const char *directory)
 
 	if (!graft_ldsoconf_is_built_in(directory))
 		return false;
-	rc = graft_image_root_stat(freshness->root, directory, &st);
+	rc = graft_image_root_stat(freshness->work->root, directory, &st);
 	return rc == -ENOENT || (rc == 0 && !is_older(&freshness->cache_stat, &st));
 }
 
@@ -171,55 +186,41 @@ static bool has_unlisted(struct freshness *freshness)
 	const char *const *dirs = freshness->conf->dirs;
 
 	for (size_t i = 0; i < freshness->conf->n_dirs; i++) {
-		if (graft_is_in(freshness->wish->missing_folders, freshness->wish->n_missing_folders, dirs[i]) ||
+		if (graft_is_in(freshness->work->wish->missing_folders, freshness->work->wish->n_missing_folders,
+				dirs[i]) ||
 		    is_settled(freshness, dirs[i]))
 			continue;
 		if (graft_ldcache_scan_directory(&freshness->scan, dirs[i], NULL) < 0)
 			return true;
 		if (freshness->scan.found.n_records > 0) {
-			graft_info(freshness->log, "%s does not list %s", GRAFT_LDCACHE_PATH, dirs[i]);
+			graft_info(freshness->work->log, "%s does not list %s", GRAFT_LDCACHE_PATH, dirs[i]);
 			return true;
 		}
 	}
 	return false;
 }
 
-static bool is_fresh(struct freshness *freshness)
+/* Returns whether the image's cache is usable and up to date. */
+static bool is_old_fresh(const struct work *work, const struct graft_ldsoconf *conf)
 {
-	const struct graft_ldcache *cache = freshness->cache;
+	struct freshness freshness = { .work = work,
+				       .conf = conf,
+				       .scan = { .root = work->root, .arena = work->arena, .log = work->log } };
 
-	if (graft_image_root_stat(freshness->root, GRAFT_LDCACHE_PATH, &freshness->cache_stat) < 0)
+	if (!work->has_old || work->conf_error.status != GRAFT_OK ||
+	    graft_image_root_stat(work->root, GRAFT_LDCACHE_PATH, &freshness.cache_stat) < 0)
 		return false;
-	for (size_t i = 0; i < cache->n_records; i++)
-		if ((i % RECORDS_PER_CHECK == 0 && graft_budget_is_spent(freshness->root->budget)) ||
-		    !add_directory_of(freshness, cache->records[i].path))
+	for (size_t i = 0; i < work->old.n_records; i++)
+		if ((i % RECORDS_PER_CHECK == 0 && graft_budget_is_spent(work->root->budget)) ||
+		    !add_directory_of(&freshness, work->old.records[i].path))
 			return false;
-	for (size_t i = 0; i < freshness->n_names; i++)
-		if (has_changed(freshness, freshness->names[i]))
+	for (size_t i = 0; i < freshness.n_names; i++)
+		if (has_changed(&freshness, freshness.names[i]))
 			return false;
-	return !has_unlisted(freshness);
+	return !has_unlisted(&freshness);
 }
 
 /* ---- the new one ---- */
-
-/* The request and the results. */
-struct work {
-	const struct graft_image_root *root;
-	const struct graft_loader_wish *wish;
-	const struct graft_log *log;
-	struct graft_arena *arena;
-	struct answer *answer;
-	enum graft_ldcache_state state;
-	bool early;
-	struct graft_ldcache old;           /* the image's cache */
-	bool has_old;                       /* it is usable */
-	struct graft_error conf_error;      /* why the loader's configuration cannot be read */
-	const char *own_text;               /* new content of Graft's own configuration file; NULL: not needed */
-	struct graft_directory_id *touched; /* directories of the entries */
-	size_t n_touched;
-	struct graft_ldcache_entry *by_soname, *by_file_name; /* the entries, sorted */
-	uint64_t names[16]; /* a bit for the hash of each soname and file name of the entries */
-};
 
 /* The content of a file: unknown, exactly these bytes, or something else. */
 enum content { CONTENT_NONE, CONTENT_SAME, CONTENT_OTHER };
@@ -557,19 +558,6 @@ static void look_at_old(struct work *work)
 	work->has_old = read_image_cache(work->root, work->arena, &work->old, &why) == 0;
 	if (!work->has_old)
 		graft_info(work->log, "no usable %s: %s", GRAFT_LDCACHE_PATH, why.msg);
-}
-
-static bool is_old_fresh(const struct work *work, const struct graft_ldsoconf *conf)
-{
-	struct freshness freshness = { .root = work->root,
-				       .arena = work->arena,
-				       .log = work->log,
-				       .cache = &work->old,
-				       .conf = conf,
-				       .wish = work->wish,
-				       .scan = { .root = work->root, .arena = work->arena, .log = work->log } };
-
-	return work->has_old && work->conf_error.status == GRAFT_OK && is_fresh(&freshness);
 }
 
 static int make_cache(struct work *work, struct graft_buffer *bytes, struct graft_error *err)
