@@ -40,7 +40,8 @@ static const char *const system_dirs[] = { "/lib64", "/usr/lib64", "/lib", "/usr
 
 /*
  * How the files of a root are read. SECURITY: an image's are not read like the host's, so the kind
- * of a root comes with its functions, and not from a pointer that may be missing.
+ * of a root comes with its functions, and not from a pointer that may be missing. Programs that
+ * read the host alone are thus not linked to what reads an image.
  */
 struct source {
 	const void *root;
