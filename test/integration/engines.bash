@@ -206,8 +206,9 @@ default_runtime() {
 }
 has_default_runtime() { [ "$(docker info --format '{{.DefaultRuntime}}')" = "$1" ]; }
 
+# docker ARGUMENT...: with $patience, it is killed after so many seconds.
 docker() {
-  DOCKER_CONFIG=$machine/docker /usr/bin/docker --host "unix://$machine/docker/sock" "$@"
+  DOCKER_CONFIG=$machine/docker ${patience:+timeout --signal KILL "$patience"} /usr/bin/docker --host "unix://$machine/docker/sock" "$@"
 }
 
 # import_image KIND [DOCKERFILE-LINE...]: the root of test/tools/roots with the probe in it, as image KIND.
