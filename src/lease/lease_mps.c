@@ -115,10 +115,12 @@ int graft_lease_mps_lock(const struct graft_lease_mps *mps, struct graft_arena *
 	if (*ret_fd < 0)
 		return graft_fail_errno(err, errno, "%s/" GRAFT_LEASE_MPS_LOCK, mps->base);
 	while (flock(*ret_fd, LOCK_EX | LOCK_NB) < 0) {
-		if (graft_clock_ms() >= until)
+		if (graft_clock_ms() >= until) {
+			(void)close(TAKE_FD(*ret_fd));
 			return graft_fail(err, GRAFT_LEASES, 0,
 					  "another process has held %s/" GRAFT_LEASE_MPS_LOCK " for %d s", mps->base,
 					  LOCK_MS / 1000);
+		}
 		(void)nanosleep(&pause, NULL);
 	}
 	return 0;
@@ -130,8 +132,11 @@ static bool has_keeper(const struct graft_lease_mps *mps, struct graft_arena *ar
 {
 	auto_close int fd = graft_lease_mps_open(mps, GRAFT_LEASE_MPS_KEEPER, arena);
 
+	/* Only root can see. */
+	if (fd < 0)
+		return errno == EACCES;
 	/* The lock goes with the descriptor. */
-	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	return flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
 /* "ready", the reason of a failure, or "" until the state is known. */
@@ -350,7 +355,8 @@ int graft_lease_mps_abandoned(const struct graft_config *config, struct graft_ar
 
 		if (graft_lease_mps_place(config, names[i], arena, &mps, err) < 0)
 			return -1;
-		if (read_mps_state(&mps, arena)[0] != '\0' && !has_keeper(&mps, arena) &&
+		/* Any other state says why a keeper has failed, which ends its daemon. */
+		if (strcmp(read_mps_state(&mps, arena), GRAFT_LEASE_MPS_READY) == 0 && !has_keeper(&mps, arena) &&
 		    !graft_arena_push_string(arena, &ret_gpus->items, &ret_gpus->n, names[i]))
 			return graft_fail_memory(err);
 	}

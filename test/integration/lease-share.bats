@@ -235,6 +235,11 @@ env_of() { jq -r '.process.env[]' "$work/bundle-$1/config.json" | grep '^CUDA_MP
   gpu=$(uuid_of 0)
   lease acquire --share --for 1h >"$work/id"
   has_daemons 1
+  # Other users, who cannot see whether there is a keeper, are not told that there is none.
+  chmod a+rx "$work" "$BATS_FILE_TMPDIR/programs"
+  chmod a+r "$config"
+  run -0 on_host setpriv --reuid=65534 --regid=65534 --clear-groups "$ctk" --quiet lease doctor
+  [[ $output == "$table: leases are on; 1 held"* && $output != *keeper* ]] || die "$output"
   kill -9 "$(daemons)"
   within_seconds 10 eval 'has_daemons 1 && ask_mps "$gpu" get_default_active_thread_percentage | grep -x 25.0'
   # One that ends again and again is started less and less often.
@@ -283,6 +288,9 @@ env_of() { jq -r '.process.env[]' "$work/bundle-$1/config.json" | grep '^CUDA_MP
   on_host umount /usr/bin/nvidia-cuda-mps-control
   [ "$(count_held)" = 0 ]
   [ "$(modes)" = "Default Default Default Default" ]
+  # Nothing is left to end.
+  run -0 lease doctor
+  [[ $output != *keeper* ]] || die "$output"
   mps 'mps-exclusive = false'
   lease acquire --share --for 1h >"$work/id"
   [ "$(modes)" = "Default Default Default Default" ]
