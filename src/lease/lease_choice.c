@@ -9,18 +9,17 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/strings.h"
 #include "plan/linked_gpus.h"
 
 #define HOLDERS_SHOWN 4u
 #define HINT_MAX      2048u
-#define WHOLE         SIZE_MAX /* instead of the index of a MIG device: the whole GPU */
 
 struct choosing {
 	const struct graft_lendable *host;
 	const struct graft_lease *leases;
 	size_t n_leases;
 	const struct graft_claim *claim;
+	uint64_t now; /* for messages */
 	struct graft_arena *arena;
 	struct graft_lease_slot *slots; /* the answer */
 	size_t n_slots;
@@ -29,63 +28,137 @@ struct choosing {
 
 /* ---- what fits ---- */
 
-static bool is_excluded(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
+/*
+ * A device is a GPU and one of its MIG devices, or NULL for the whole GPU. This is the one at a
+ * place from 0 to n_migs.
+ */
+static const struct graft_lendable_mig *device_at(const struct graft_lendable_gpu *gpu, size_t place)
+{
+	return place < gpu->n_migs ? &gpu->migs[place] : NULL;
+}
+
+bool graft_lendable_has_name(const struct graft_lendable_gpu *gpu, const char *name)
 {
 	char index[16];
 
 	(void)snprintf(index, sizeof(index), "%u", gpu->index);
-	return graft_is_in(claim->excluded.items, claim->excluded.n, index) ||
-	       graft_is_in(claim->excluded.items, claim->excluded.n, gpu->uuid);
+	return strcmp(name, index) == 0 || (gpu->uuid && strcmp(name, gpu->uuid) == 0);
 }
 
-/* ---- names ---- */
-
-/* Whether a name means the GPU, as a whole. */
-static bool is_name_of_gpu(const char *name, const struct graft_lendable_gpu *gpu)
+/* Whether the device itself is named: a MIG device, "0:1" or its UUID, and not its whole GPU. */
+static bool is_in_names(const struct graft_strings *names, const struct graft_lendable_gpu *gpu,
+			const struct graft_lendable_mig *mig)
 {
-	char index[16];
+	bool whole = false, part = false;
+	char index[32] = "";
 
-	(void)snprintf(index, sizeof(index), "%u", gpu->index);
-	return strcmp(name, "all") == 0 || strcmp(name, index) == 0 || strcmp(name, gpu->uuid) == 0;
+	if (mig)
+		(void)snprintf(index, sizeof(index), "%u:%zu", gpu->index, (size_t)(mig - gpu->migs));
+	for (size_t i = 0; i < names->n; i++) {
+		const char *name = names->items[i];
+
+		whole |= strcmp(name, "all") == 0 || graft_lendable_has_name(gpu, name);
+		part |= mig && (strcmp(name, index) == 0 || strcmp(name, mig->uuid) == 0);
+	}
+	return mig ? part && !whole : whole;
 }
 
-/* Whether a name, "0:1" or a UUID, means the MIG device. */
-static bool is_name_of_mig(const char *name, const struct graft_lendable_gpu *gpu, size_t mig)
+/* MIG devices are not shared further. */
+static bool is_in_slots(const struct graft_lendable_gpu *gpu)
 {
-	char index[32];
-
-	(void)snprintf(index, sizeof(index), "%u:%zu", gpu->index, mig);
-	return strcmp(name, index) == 0 || (gpu->migs[mig].uuid && strcmp(name, gpu->migs[mig].uuid) == 0);
+	return gpu->replicas > 0 && !gpu->mig;
 }
 
-/* Whether the GPU or one of its MIG devices is named. */
-static bool is_gpu_named(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
+/* Whether a slot's share of the GPU is as large as the limits that the claim asks for. */
+static bool has_share(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
 {
-	for (size_t i = 0; i < claim->names.n; i++) {
-		if (is_name_of_gpu(claim->names.items[i], gpu))
-			return true;
-		for (size_t k = 0; k < gpu->n_migs; k++) {
-			if (is_name_of_mig(claim->names.items[i], gpu, k))
-				return true;
+	return claim->limit_percent <= 100 / gpu->replicas &&
+	       (claim->limit_mib == 0 || claim->limit_mib <= gpu->memory_mib / gpu->replicas);
+}
+
+/* Whether the device may be lent and meets the claim's constraints, held or not. */
+static bool fits(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu,
+		 const struct graft_lendable_mig *mig)
+{
+	if (gpu->why_not || !gpu->uuid || (mig && !mig->uuid))
+		return false;
+	switch (claim->kind) {
+	case GRAFT_CLAIM_ANY:
+		if (mig || gpu->mig || gpu->replicas > 0)
+			return false;
+		break;
+	case GRAFT_CLAIM_MIG:
+		if (!mig || mig->ill || !mig->profile || strcmp(mig->profile, claim->profile) != 0)
+			return false;
+		break;
+	case GRAFT_CLAIM_SHARE:
+		if (mig || !is_in_slots(gpu) || !has_share(claim, gpu))
+			return false;
+		break;
+	case GRAFT_CLAIM_NAMED:
+		return is_in_names(&claim->names, gpu, mig);
+	case GRAFT_CLAIM_LEASE:
+		return false;
+	}
+	for (size_t i = 0; i < claim->excluded.n; i++) {
+		if (graft_lendable_has_name(gpu, claim->excluded.items[i]))
+			return false;
+	}
+	return !gpu->ill && (!claim->model || (gpu->model && strcasestr(gpu->model, claim->model))) &&
+	       gpu->memory_mib >= claim->memory_mib;
+}
+
+uint32_t graft_lease_count_fitting(const struct graft_lendable *host, const struct graft_claim *claim)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < host->n_gpus; i++) {
+		for (size_t k = 0; k <= host->gpus[i].n_migs; k++)
+			n += fits(claim, &host->gpus[i], device_at(&host->gpus[i], k));
+	}
+	return n;
+}
+
+int graft_lease_list_fitting(const struct graft_lendable *host, const struct graft_claim *claim,
+			     struct graft_arena *arena, struct graft_lease_slot **ret_slots, size_t *ret_n,
+			     struct graft_error *err)
+{
+	const size_t n = graft_lease_count_fitting(host, claim);
+
+	*ret_n = 0;
+	*ret_slots = graft_arena_list(arena, n, sizeof(**ret_slots));
+	if (n > 0 && !*ret_slots)
+		return graft_fail_memory(err);
+	for (size_t i = 0; i < host->n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &host->gpus[i];
+
+		for (size_t k = 0; k <= gpu->n_migs; k++) {
+			const struct graft_lendable_mig *mig = device_at(gpu, k);
+
+			if (fits(claim, gpu, mig))
+				(*ret_slots)[(*ret_n)++] = (struct graft_lease_slot){ .gpu = gpu->uuid,
+										      .mig = mig ? mig->uuid : NULL };
 		}
 	}
-	return false;
+	return 0;
 }
 
-bool graft_lease_fits(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
+const struct graft_lendable_gpu *graft_lendable_find(const struct graft_lendable *host, const char *uuid,
+						     const struct graft_lendable_mig **ret_mig)
 {
-	if (gpu->why_not || !gpu->uuid || is_excluded(claim, gpu))
-		return false;
-	if (claim->kind == GRAFT_CLAIM_NAMED)
-		return is_gpu_named(claim, gpu);
-	if (gpu->ill)
-		return false;
-	/* MIG devices are not shared further. */
-	if (claim->kind == GRAFT_CLAIM_SHARE ? gpu->replicas == 0 || gpu->mig : gpu->replicas > 0 && !gpu->mig)
-		return false;
-	if (claim->model && (!gpu->model || !strcasestr(gpu->model, claim->model)))
-		return false;
-	return gpu->memory_mib >= claim->memory_mib;
+	for (size_t i = 0; i < host->n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &host->gpus[i];
+
+		for (size_t k = 0; k <= gpu->n_migs; k++) {
+			const char *own;
+
+			*ret_mig = device_at(gpu, k);
+			own = *ret_mig ? (*ret_mig)->uuid : gpu->uuid;
+			if (own && strcmp(own, uuid) == 0)
+				return gpu;
+		}
+	}
+	return NULL;
 }
 
 /* ---- what is held ---- */
@@ -111,26 +184,18 @@ const char *graft_lease_user_of(const struct graft_lease *leases, size_t n_lease
 	return gpu->in_use && graft_lease_next_of_gpu(leases, n_leases, 0, gpu->uuid) == n_leases ? gpu->in_use : NULL;
 }
 
-/* By a lease, or by a process without one. */
-static bool is_gpu_held(const struct choosing *choosing, const struct graft_lendable_gpu *gpu)
+/* Whether a lease holds the device, or a process without a lease uses it. */
+static bool is_device_held(const struct choosing *choosing, const struct graft_lendable_gpu *gpu,
+			   const struct graft_lendable_mig *mig)
 {
-	return gpu->in_use ||
-	       graft_lease_next_of_gpu(choosing->leases, choosing->n_leases, 0, gpu->uuid) < choosing->n_leases;
-}
-
-/* Whether the MIG device or its whole GPU is held, or a process without a lease uses it. */
-static bool is_mig_held(const struct choosing *choosing, const struct graft_lendable_gpu *on, size_t place)
-{
-	const char *gpu = on->uuid, *mig = on->migs[place].uuid;
-
-	if (on->migs[place].in_use)
+	if (mig ? mig->in_use : gpu->in_use)
 		return true;
 	for (size_t i = 0; i < choosing->n_leases; i++) {
 		const struct graft_lease *lease = &choosing->leases[i];
 
 		for (size_t k = 0; k < lease->n_slots; k++) {
-			if (strcmp(lease->slots[k].gpu, gpu) == 0 &&
-			    (!lease->slots[k].mig || strcmp(lease->slots[k].mig, mig) == 0))
+			if (strcmp(lease->slots[k].gpu, gpu->uuid) == 0 &&
+			    (!mig || !lease->slots[k].mig || strcmp(lease->slots[k].mig, mig->uuid) == 0))
 				return true;
 		}
 	}
@@ -160,17 +225,46 @@ uint32_t graft_lease_free_slots(const struct graft_lease *leases, size_t n_lease
 	return held < gpu->replicas ? gpu->replicas - held : 0;
 }
 
-/* The lowest free slot of a shared GPU. */
-static uint32_t find_free_slot(const struct choosing *choosing, const struct graft_lendable_gpu *gpu)
+/*
+ * SPEC kubernetes 9: an MPS server serves one user at a time; programs of another would wait until
+ * all of the first have ended. Returns a lease of the GPU whose programs run as another user.
+ */
+static const struct graft_lease *find_other_user(const struct choosing *choosing, const char *gpu)
 {
-	return 1 + (uint32_t)__builtin_ctzll(~held_slots(choosing->leases, choosing->n_leases, gpu->uuid));
+	for (size_t i = 0; choosing->host->mps && choosing->claim->has_user && i < choosing->n_leases; i++) {
+		const struct graft_lease *lease = &choosing->leases[i];
+
+		if (lease->has_user && lease->user != choosing->claim->user && holds_gpu(lease, gpu))
+			return lease;
+	}
+	return NULL;
+}
+
+static bool is_free(const struct choosing *choosing, const struct graft_lendable_gpu *gpu,
+		    const struct graft_lendable_mig *mig)
+{
+	if (mig || !is_in_slots(gpu))
+		return !is_device_held(choosing, gpu, mig);
+	return graft_lease_free_slots(choosing->leases, choosing->n_leases, gpu) > 0 &&
+	       !graft_lease_user_of(choosing->leases, choosing->n_leases, gpu) && !find_other_user(choosing, gpu->uuid);
+}
+
+/* Adds a free device to the answer; of a shared GPU, its lowest free slot. */
+static void take_device(struct choosing *choosing, const struct graft_lendable_gpu *gpu,
+			const struct graft_lendable_mig *mig)
+{
+	struct graft_lease_slot *slot = &choosing->slots[choosing->n_slots++];
+
+	*slot = (struct graft_lease_slot){ .gpu = gpu->uuid, .mig = mig ? mig->uuid : NULL };
+	if (!mig && is_in_slots(gpu))
+		slot->replica = 1 +
+				(uint32_t)__builtin_ctzll(~held_slots(choosing->leases, choosing->n_leases, gpu->uuid));
 }
 
 /* ---- refusals ---- */
 
 /* "GPU 0, 1: uid 0 (container 3f2a, 2 h)" for a lease. */
-static void describe_holder(const struct choosing *choosing, const struct graft_lease *lease, uint64_t now,
-			    struct graft_buffer *out)
+static void describe_holder(const struct choosing *choosing, const struct graft_lease *lease, struct graft_buffer *out)
 {
 	const char *separator = "GPU ";
 
@@ -183,11 +277,10 @@ static void describe_holder(const struct choosing *choosing, const struct graft_
 		separator = ", ";
 	}
 	graft_buffer_string(out, " by ");
-	graft_lease_describe(lease, now, out);
+	graft_lease_describe(lease, choosing->now, out);
 }
 
-static int fail_busy(const struct choosing *choosing, const char *noun, size_t n_free, uint64_t now,
-		     struct graft_error *err)
+static int fail_busy(const struct choosing *choosing, const char *noun, size_t n_free, struct graft_error *err)
 {
 	struct graft_buffer hint = { .max = HINT_MAX };
 	const char *text;
@@ -197,7 +290,7 @@ static int fail_busy(const struct choosing *choosing, const char *noun, size_t n
 		if (n >= HOLDERS_SHOWN)
 			continue;
 		graft_buffer_string(&hint, n == 0 ? "Held: " : "; ");
-		describe_holder(choosing, &choosing->leases[i], now, &hint);
+		describe_holder(choosing, &choosing->leases[i], &hint);
 	}
 	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
 		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
@@ -247,32 +340,9 @@ static bool is_near(const struct choosing *choosing, const struct graft_lendable
 	       strcmp(x->bridges[1], y->bridges[1]) == 0;
 }
 
-/*
- * SPEC kubernetes 9: an MPS server serves one user at a time; programs of another would wait until
- * all of the first have ended. Returns a lease of the GPU whose programs run as another user.
- */
-static const struct graft_lease *find_other_user(const struct choosing *choosing, const char *gpu)
-{
-	for (size_t i = 0; choosing->host->mps && choosing->claim->has_user && i < choosing->n_leases; i++) {
-		const struct graft_lease *lease = &choosing->leases[i];
-
-		if (lease->has_user && lease->user != choosing->claim->user && holds_gpu(lease, gpu))
-			return lease;
-	}
-	return NULL;
-}
-
 static bool may_take(const struct choosing *choosing, const struct graft_lendable_gpu *gpu, bool free_only)
 {
-	if (choosing->claim->kind != GRAFT_CLAIM_SHARE && gpu->mig)
-		return false;
-	if (!graft_lease_fits(choosing->claim, gpu) || !free_only)
-		return graft_lease_fits(choosing->claim, gpu);
-	return choosing->claim->kind == GRAFT_CLAIM_SHARE
-		   ? graft_lease_free_slots(choosing->leases, choosing->n_leases, gpu) > 0 &&
-			 !graft_lease_user_of(choosing->leases, choosing->n_leases, gpu) &&
-			 !find_other_user(choosing, gpu->uuid)
-		   : !is_gpu_held(choosing, gpu);
+	return fits(choosing->claim, gpu, NULL) && (!free_only || is_free(choosing, gpu, NULL));
 }
 
 /*
@@ -317,36 +387,22 @@ static size_t find_near(const struct choosing *choosing, bool free_only, const s
 			continue;
 		best = n;
 		memcpy(ret_group, group, n * sizeof(*group));
+		/* Without same=, every GPU is near every other: this group has all of them. */
+		if (choosing->claim->same == GRAFT_SAME_NOTHING)
+			break;
 	}
 	return best;
 }
 
-/*
- * Without same=, every GPU that fits is near every other: the first group that is found is all of
- * them.
- */
-static size_t find_every(const struct choosing *choosing, bool free_only, const struct graft_lendable_gpu **ret_group)
-{
-	size_t n = 0;
-
-	for (size_t first = 0; first < choosing->host->n_gpus && n == 0; first++)
-		n = collect_group(choosing, first, free_only, ret_group);
-	return n;
-}
-
 /* The free GPUs among those that fit and are near each other. */
-static int find_gpus_near(struct choosing *choosing, const char *noun, uint64_t now,
-			  const struct graft_lendable_gpu **ret_group, size_t *ret_n, struct graft_error *err)
+static int find_gpus_near(struct choosing *choosing, const char *noun, const struct graft_lendable_gpu **ret_group,
+			  size_t *ret_n, struct graft_error *err)
 {
-	size_t (*find)(const struct choosing *, bool,
-		       const struct graft_lendable_gpu **) = choosing->claim->same == GRAFT_SAME_NOTHING ? find_every
-													 : find_near;
-
-	choosing->n_fit = find(choosing, false, ret_group);
+	choosing->n_fit = find_near(choosing, false, ret_group);
 	if (choosing->n_fit < choosing->claim->count)
 		return fail_few(choosing, noun, err);
-	*ret_n = find(choosing, true, ret_group);
-	return *ret_n < choosing->claim->count ? fail_busy(choosing, noun, *ret_n, now, err) : 0;
+	*ret_n = find_near(choosing, true, ret_group);
+	return *ret_n < choosing->claim->count ? fail_busy(choosing, noun, *ret_n, err) : 0;
 }
 
 /* The one that has been free for longest first; of equals, the lower index. */
@@ -371,7 +427,7 @@ static bool is_chosen(const struct graft_lendable_gpu *const *group, uint32_t se
 	return false;
 }
 
-static int choose_gpus(struct choosing *choosing, uint64_t now, struct graft_error *err)
+static int choose_gpus(struct choosing *choosing, struct graft_error *err)
 {
 	const struct graft_lendable_gpu *group[GRAFT_LINKED_GPUS_MAX];
 	const struct graft_pci_place *places[GRAFT_LINKED_GPUS_MAX];
@@ -379,7 +435,7 @@ static int choose_gpus(struct choosing *choosing, uint64_t now, struct graft_err
 	uint32_t set = 0;
 
 	linked.size = choosing->claim->count;
-	if (find_gpus_near(choosing, "GPU", now, group, &linked.n, err) < 0)
+	if (find_gpus_near(choosing, "GPU", group, &linked.n, err) < 0)
 		return -1;
 	sort_by_idleness(group, linked.n);
 	for (size_t i = 0; i < linked.n; i++)
@@ -388,48 +444,12 @@ static int choose_gpus(struct choosing *choosing, uint64_t now, struct graft_err
 		return -1;
 	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
 		if (is_chosen(group, set, &choosing->host->gpus[i]))
-			choosing->slots[choosing->n_slots++].gpu = choosing->host->gpus[i].uuid;
+			take_device(choosing, &choosing->host->gpus[i], NULL);
 	}
 	return 0;
 }
 
-static bool fits_mig(const struct graft_claim *claim, const struct graft_lendable_mig *mig)
-{
-	return mig->uuid && !mig->ill && mig->profile && strcmp(mig->profile, claim->profile) == 0;
-}
-
 /* ---- what it had before ---- */
-
-/*
- * The GPU with that UUID (*ret_mig is WHOLE), or the GPU of the MIG device with it. NULL: there is
- * none.
- */
-static const struct graft_lendable_gpu *find_chosen_device(const struct choosing *choosing, const char *uuid,
-							   size_t *ret_mig)
-{
-	*ret_mig = WHOLE;
-	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
-		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
-
-		if (gpu->uuid && strcmp(gpu->uuid, uuid) == 0)
-			return gpu;
-		for (size_t k = 0; k < gpu->n_migs; k++) {
-			if (!gpu->migs[k].uuid || strcmp(gpu->migs[k].uuid, uuid) != 0)
-				continue;
-			*ret_mig = k;
-			return gpu;
-		}
-	}
-	return NULL;
-}
-
-static bool may_have_again(const struct choosing *choosing, const struct graft_lendable_gpu *gpu, size_t mig)
-{
-	if (choosing->claim->kind == GRAFT_CLAIM_MIG)
-		return mig != WHOLE && graft_lease_fits(choosing->claim, gpu) &&
-		       fits_mig(choosing->claim, &gpu->migs[mig]) && !is_mig_held(choosing, gpu, mig);
-	return mig == WHOLE && may_take(choosing, gpu, true);
-}
 
 /*
  * Takes everything that the container had before. Returns false, and takes nothing, if it may not
@@ -443,21 +463,17 @@ static bool take_previous(struct choosing *choosing)
 	if (claim->previous.n != claim->count || claim->count > GRAFT_LINKED_GPUS_MAX)
 		return false;
 	for (size_t i = 0; i < claim->count; i++) {
-		size_t mig;
+		const struct graft_lendable_mig *mig;
 		bool near = true;
 
-		group[i] = find_chosen_device(choosing, claim->previous.items[i], &mig);
+		group[i] = graft_lendable_find(choosing->host, claim->previous.items[i], &mig);
 		for (size_t k = 0; k < i && near && group[i]; k++)
 			near = is_near(choosing, group[k], group[i]);
-		if (!group[i] || !near || !may_have_again(choosing, group[i], mig)) {
+		if (!group[i] || !near || !fits(claim, group[i], mig) || !is_free(choosing, group[i], mig)) {
 			choosing->n_slots = 0;
 			return false;
 		}
-		choosing->slots[choosing->n_slots++] = (struct graft_lease_slot){
-			.gpu = group[i]->uuid,
-			.mig = mig == WHOLE ? NULL : group[i]->migs[mig].uuid,
-			.replica = claim->kind == GRAFT_CLAIM_SHARE ? find_free_slot(choosing, group[i]) : 0,
-		};
+		take_device(choosing, group[i], mig);
 	}
 	return true;
 }
@@ -478,46 +494,34 @@ static void take_slot(struct choosing *choosing, const struct graft_lendable_gpu
 		best = i;
 		best_free = free;
 	}
-	choosing->slots[choosing->n_slots++] = (struct graft_lease_slot){
-		.gpu = group[best]->uuid,
-		.replica = find_free_slot(choosing, group[best]),
-	};
+	take_device(choosing, group[best], NULL);
 	group[best] = NULL;
 }
 
-/* A program finds one daemon, which serves one GPU, and gets at most its slot's share of that. */
-static int check_mps(const struct choosing *choosing, struct graft_error *err)
+/*
+ * SECURITY: never promise a limit that nothing enforces. With MPS, a program finds one daemon,
+ * which serves one GPU, and gets at most its slot's share of that.
+ */
+static int check_limits(const struct choosing *choosing, struct graft_error *err)
 {
 	const struct graft_claim *claim = choosing->claim;
 
-	if (claim->count > 1) {
+	if (choosing->host->mps && claim->count > 1) {
 		(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "a program can use one GPU that is shared by MPS, not %u",
 				 claim->count);
 		return graft_with_hint(err, "Ask for 'share', or set graft.leases.sharing to \"time-slice\".");
 	}
-	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
-		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
-
-		if (graft_lease_fits(claim, gpu) && claim->limit_percent <= 100 / gpu->replicas &&
-		    claim->limit_mib <= (claim->limit_mib > 0 ? gpu->memory_mib / gpu->replicas : 0))
-			return 0;
-	}
 	if (claim->limit_mib == 0 && claim->limit_percent == 0)
+		return 0;
+	if (!choosing->host->mps) {
+		(void)graft_fail(err, GRAFT_UNSUPPORTED, 0,
+				 "mem= and sm= have no effect on GPUs that are shared by time slicing");
+		return graft_with_hint(err, "Leave them out, or set graft.leases.sharing to \"mps\" in config.toml.");
+	}
+	if (graft_lease_count_fitting(choosing->host, claim) > 0)
 		return 0;
 	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "mem= and sm= cannot exceed a slot's share of the GPU");
 	return graft_with_hint(err, "Leave them out to get the whole share; 'nvidia-ctk lease list' shows the slots.");
-}
-
-/* SECURITY: never promise a limit that nothing enforces. */
-static int check_limits(const struct choosing *choosing, struct graft_error *err)
-{
-	if (choosing->host->mps)
-		return check_mps(choosing, err);
-	if (choosing->claim->limit_mib == 0 && choosing->claim->limit_percent == 0)
-		return 0;
-	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0,
-			 "mem= and sm= have no effect on GPUs that are shared by time slicing");
-	return graft_with_hint(err, "Leave them out, or set graft.leases.sharing to \"mps\" in config.toml.");
 }
 
 /* Reports slots that are free but that the user cannot have. */
@@ -527,7 +531,7 @@ static int fail_other_user(const struct choosing *choosing, struct graft_error *
 		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
 		const struct graft_lease *other = NULL;
 
-		if (graft_lease_fits(choosing->claim, gpu) &&
+		if (fits(choosing->claim, gpu, NULL) &&
 		    graft_lease_free_slots(choosing->leases, choosing->n_leases, gpu) > 0)
 			other = find_other_user(choosing, gpu->uuid);
 		if (!other)
@@ -542,14 +546,14 @@ static int fail_other_user(const struct choosing *choosing, struct graft_error *
 	return -1;
 }
 
-static int choose_slots(struct choosing *choosing, uint64_t now, struct graft_error *err)
+static int choose_slots(struct choosing *choosing, struct graft_error *err)
 {
 	const struct graft_lendable_gpu *group[GRAFT_LINKED_GPUS_MAX];
 	size_t n = 0;
 
 	if (check_limits(choosing, err) < 0)
 		return -1;
-	if (find_gpus_near(choosing, "shared GPU", now, group, &n, err) < 0)
+	if (find_gpus_near(choosing, "shared GPU", group, &n, err) < 0)
 		return err && err->status == GRAFT_BUSY ? fail_other_user(choosing, err) : -1;
 	if (take_previous(choosing))
 		return 0;
@@ -575,9 +579,9 @@ static size_t count_used(const struct choosing *choosing, const struct graft_len
 	size_t n = 0;
 
 	for (size_t i = 0; i < gpu->n_migs; i++) {
-		const char *uuid = gpu->migs[i].uuid;
+		const struct graft_lendable_mig *mig = &gpu->migs[i];
 
-		n += uuid && (is_mig_held(choosing, gpu, i) || has_slot(choosing, uuid));
+		n += mig->uuid && (is_device_held(choosing, gpu, mig) || has_slot(choosing, mig->uuid));
 	}
 	return n;
 }
@@ -594,12 +598,12 @@ static bool take_mig(struct choosing *choosing)
 
 	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
 		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
-		size_t used = graft_lease_fits(choosing->claim, gpu) ? count_used(choosing, gpu) : 0;
+		size_t used = gpu->uuid ? count_used(choosing, gpu) : 0;
 
-		for (size_t k = 0; graft_lease_fits(choosing->claim, gpu) && k < gpu->n_migs; k++) {
+		for (size_t k = 0; k < gpu->n_migs; k++) {
 			const struct graft_lendable_mig *mig = &gpu->migs[k];
 
-			if (!fits_mig(choosing->claim, mig) || is_mig_held(choosing, gpu, k) ||
+			if (!fits(choosing->claim, gpu, mig) || !is_free(choosing, gpu, mig) ||
 			    has_slot(choosing, mig->uuid) ||
 			    (best && (choosing->claim->spread ? used >= best_used : used <= best_used)))
 				continue;
@@ -608,118 +612,50 @@ static bool take_mig(struct choosing *choosing)
 			best_used = used;
 		}
 	}
-	if (!best)
-		return false;
-	choosing->slots[choosing->n_slots++] = (struct graft_lease_slot){ .gpu = best->uuid, .mig = best_mig->uuid };
-	return true;
+	if (best)
+		take_device(choosing, best, best_mig);
+	return best != NULL;
 }
 
-static int choose_migs(struct choosing *choosing, uint64_t now, struct graft_error *err)
+static int choose_migs(struct choosing *choosing, struct graft_error *err)
 {
-	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
-		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
-
-		for (size_t k = 0; graft_lease_fits(choosing->claim, gpu) && k < gpu->n_migs; k++)
-			choosing->n_fit += fits_mig(choosing->claim, &gpu->migs[k]);
-	}
+	choosing->n_fit = graft_lease_count_fitting(choosing->host, choosing->claim);
 	if (choosing->n_fit < choosing->claim->count)
 		return fail_few(choosing, "MIG device", err);
 	while (choosing->n_slots < choosing->claim->count) {
 		if (!take_mig(choosing))
-			return fail_busy(choosing, "MIG device", choosing->n_slots, now, err);
+			return fail_busy(choosing, "MIG device", choosing->n_slots, err);
 	}
 	return 0;
 }
 
 /* ---- GPUs by name ---- */
 
-static bool is_gpu_of_names(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu)
+static int choose_named_gpus(struct choosing *choosing, struct graft_error *err)
 {
-	for (size_t i = 0; i < claim->names.n; i++) {
-		if (is_name_of_gpu(claim->names.items[i], gpu))
-			return true;
-	}
-	return false;
-}
+	bool shares = false;
 
-static bool is_mig_of_names(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu, size_t mig)
-{
-	for (size_t i = 0; i < claim->names.n; i++) {
-		if (is_name_of_mig(claim->names.items[i], gpu, mig))
-			return true;
-	}
-	return false;
-}
+	for (size_t i = 0; i < choosing->host->n_gpus; i++) {
+		const struct graft_lendable_gpu *gpu = &choosing->host->gpus[i];
 
-/* Calls `take` once for each device that is named. `mig` WHOLE: the GPU, or a slot of it. */
-static void for_each_named(const struct graft_lendable *host, const struct graft_claim *claim,
-			   void (*take)(void *arg, const struct graft_lendable_gpu *gpu, size_t mig), void *arg)
-{
-	for (size_t i = 0; i < host->n_gpus; i++) {
-		const struct graft_lendable_gpu *gpu = &host->gpus[i];
+		for (size_t k = 0; k <= gpu->n_migs; k++) {
+			const struct graft_lendable_mig *mig = device_at(gpu, k);
 
-		if (gpu->why_not || !gpu->uuid)
-			continue;
-		if (is_gpu_of_names(claim, gpu)) {
-			take(arg, gpu, WHOLE);
-			continue;
-		}
-		for (size_t k = 0; k < gpu->n_migs; k++) {
-			if (gpu->migs[k].uuid && is_mig_of_names(claim, gpu, k))
-				take(arg, gpu, k);
+			if (!fits(choosing->claim, gpu, mig))
+				continue;
+			choosing->n_fit++;
+			shares |= !mig && is_in_slots(gpu);
+			if (choosing->n_slots < GRAFT_LEASE_SLOTS_MAX && is_free(choosing, gpu, mig))
+				take_device(choosing, gpu, mig);
 		}
 	}
-}
-
-static void count_one(void *arg, const struct graft_lendable_gpu *gpu, size_t mig)
-{
-	uint32_t *n = arg;
-
-	(void)gpu;
-	(void)mig;
-	(*n)++;
-}
-
-uint32_t graft_lease_count_named(const struct graft_lendable *host, const struct graft_claim *claim)
-{
-	uint32_t n = 0;
-
-	for_each_named(host, claim, count_one, &n);
-	return n;
-}
-
-static void take_named(void *arg, const struct graft_lendable_gpu *gpu, size_t mig)
-{
-	struct choosing *choosing = arg;
-	bool shared = mig == WHOLE && !gpu->mig && gpu->replicas > 0;
-	bool free = shared ? graft_lease_free_slots(choosing->leases, choosing->n_leases, gpu) > 0 &&
-				 !graft_lease_user_of(choosing->leases, choosing->n_leases, gpu) &&
-				 !find_other_user(choosing, gpu->uuid)
-		    : mig != WHOLE ? !is_mig_held(choosing, gpu, mig)
-				   : !is_gpu_held(choosing, gpu);
-
-	choosing->n_fit++;
-	if (!free || choosing->n_slots == GRAFT_LEASE_SLOTS_MAX)
-		return;
-	choosing->slots[choosing->n_slots++] =
-	    (struct graft_lease_slot){ .gpu = gpu->uuid,
-				       .mig = mig == WHOLE ? NULL : gpu->migs[mig].uuid,
-				       .replica = shared ? find_free_slot(choosing, gpu) : 0 };
-}
-
-static int choose_named_gpus(struct choosing *choosing, uint64_t now, struct graft_error *err)
-{
-	for_each_named(choosing->host, choosing->claim, take_named, choosing);
 	if (choosing->n_slots < choosing->n_fit)
-		return fail_busy(choosing, "GPU", choosing->n_slots, now, err);
-	for (size_t i = 0; choosing->host->mps && choosing->n_slots > 1 && i < choosing->n_slots; i++) {
-		if (choosing->slots[i].replica == 0)
-			continue;
-		(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "a program can use one GPU that is shared by MPS, not %zu",
-				 choosing->n_slots);
-		return graft_with_hint(err, "Name one GPU, or set graft.leases.sharing to \"time-slice\".");
-	}
-	return 0;
+		return fail_busy(choosing, "GPU", choosing->n_slots, err);
+	if (!choosing->host->mps || !shares || choosing->n_slots == 1)
+		return 0;
+	(void)graft_fail(err, GRAFT_UNSUPPORTED, 0, "a program can use one GPU that is shared by MPS, not %zu",
+			 choosing->n_slots);
+	return graft_with_hint(err, "Name one GPU, or set graft.leases.sharing to \"time-slice\".");
 }
 
 /* ---- leases ---- */
@@ -757,7 +693,7 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
 		       struct graft_lease_slot **ret_slots, size_t *ret_n, struct graft_error *err)
 {
 	struct choosing choosing = {
-		.host = host, .leases = leases, .n_leases = n_leases, .claim = claim, .arena = arena
+		.host = host, .leases = leases, .n_leases = n_leases, .claim = claim, .now = now, .arena = arena
 	};
 	int rc = -1;
 
@@ -766,16 +702,16 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
 		return graft_fail_memory(err);
 	switch (claim->kind) {
 	case GRAFT_CLAIM_ANY:
-		rc = take_previous(&choosing) ? 0 : choose_gpus(&choosing, now, err);
+		rc = take_previous(&choosing) ? 0 : choose_gpus(&choosing, err);
 		break;
 	case GRAFT_CLAIM_MIG:
-		rc = take_previous(&choosing) ? 0 : choose_migs(&choosing, now, err);
+		rc = take_previous(&choosing) ? 0 : choose_migs(&choosing, err);
 		break;
 	case GRAFT_CLAIM_SHARE:
-		rc = choose_slots(&choosing, now, err);
+		rc = choose_slots(&choosing, err);
 		break;
 	case GRAFT_CLAIM_NAMED:
-		rc = choose_named_gpus(&choosing, now, err);
+		rc = choose_named_gpus(&choosing, err);
 		break;
 	case GRAFT_CLAIM_LEASE:
 		rc = choose_lease(&choosing, err);

@@ -62,10 +62,22 @@ int graft_lease_choose(const struct graft_lendable *host, const struct graft_lea
 		       struct graft_lease_slot **ret_slots, size_t *ret_n, struct graft_error *err);
 
 /*
- * Returns the number of GPUs and MIG devices that the names of a claim mean, not counting unknown
- * names and GPUs that are not lent.
+ * Returns how many GPUs and MIG devices may be lent and meet the claim's constraints, held or not.
+ * None for a claim for a lease's devices, which are held.
  */
-uint32_t graft_lease_count_named(const struct graft_lendable *host, const struct graft_claim *claim);
+uint32_t graft_lease_count_fitting(const struct graft_lendable *host, const struct graft_claim *claim);
+/* Lists these devices; of shared GPUs, all slots. Returns -1 with GRAFT_NO_MEMORY. */
+int graft_lease_list_fitting(const struct graft_lendable *host, const struct graft_claim *claim,
+			     struct graft_arena *arena, struct graft_lease_slot **ret_slots, size_t *ret_n,
+			     struct graft_error *err);
+/* Returns whether the name is the GPU's index or UUID. */
+bool graft_lendable_has_name(const struct graft_lendable_gpu *gpu, const char *name);
+/*
+ * Returns the GPU with that UUID, with *ret_mig NULL, or the GPU of the MIG device with it. NULL:
+ * this host has none.
+ */
+const struct graft_lendable_gpu *graft_lendable_find(const struct graft_lendable *host, const char *uuid,
+						     const struct graft_lendable_mig **ret_mig);
 /*
  * Returns the process that uses the GPU without a lease, or NULL. Also NULL if a lease holds the
  * GPU: then the leases determine what is free.
@@ -75,8 +87,6 @@ const char *graft_lease_user_of(const struct graft_lease *leases, size_t n_lease
 /* Returns how many slots of a shared GPU are free. */
 uint32_t graft_lease_free_slots(const struct graft_lease *leases, size_t n_leases,
 				const struct graft_lendable_gpu *gpu);
-/* Returns whether the GPU may be lent and fits the claim's constraints, held or not. */
-bool graft_lease_fits(const struct graft_claim *claim, const struct graft_lendable_gpu *gpu);
 /*
  * Returns the place of the first lease, from `from` on, that holds the GPU or a MIG device of it;
  * n_leases: none.

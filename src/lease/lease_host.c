@@ -2,13 +2,11 @@
 /* lease_host: derives what can be lent from an inventory, the PCI tree and NVML's answer. */
 #include "lease/lease_host.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/strings.h"
 #include "host/discover.h"
 #include "host/kept_facts.h"
 
@@ -26,24 +24,6 @@ struct reading {
 };
 
 /* ---- what NVML knows ---- */
-
-static bool has_unknown_uuid(const struct graft_inventory *inventory)
-{
-	for (size_t i = 0; i < inventory->n_gpus; i++) {
-		if (!inventory->gpus[i].excluded && !inventory->gpus[i].uuid.value)
-			return true;
-	}
-	return false;
-}
-
-static bool has_mig_mode(const struct graft_inventory *inventory)
-{
-	for (size_t i = 0; i < inventory->n_gpus; i++) {
-		if (inventory->gpus[i].mig_enabled)
-			return true;
-	}
-	return false;
-}
 
 /* With switches, all GPUs are linked alike, and with two GPUs there is no choice. */
 static bool needs_links(const struct reading *r)
@@ -64,12 +44,17 @@ static bool needs_tree(const struct reading *r)
 
 static bool needs_nvml(const struct reading *r)
 {
-	if (has_unknown_uuid(r->inventory))
-		return true;
-	if (!r->claim)
-		return has_mig_mode(r->inventory);
-	if (r->claim->kind == GRAFT_CLAIM_NAMED)
-		return has_mig_mode(r->inventory);
+	/* A listing, and who names devices, need those of MIG. */
+	const bool migs = !r->claim || r->claim->kind == GRAFT_CLAIM_NAMED;
+
+	for (size_t i = 0; i < r->inventory->n_gpus; i++) {
+		const struct graft_gpu *gpu = &r->inventory->gpus[i];
+
+		if ((!gpu->excluded && !gpu->uuid.value) || (migs && gpu->mig_enabled))
+			return true;
+	}
+	if (migs)
+		return false;
 	return r->claim->kind == GRAFT_CLAIM_MIG || r->claim->memory_mib > 0 ||
 	       (r->claim->limit_mib > 0 && strcmp(r->config->leases.sharing, "mps") == 0) || needs_links(r);
 }
@@ -106,29 +91,26 @@ static const char *copy(const struct reading *r, const char *text)
 	return graft_arena_strdup(r->arena, text);
 }
 
-static bool is_in_pool(const struct reading *r, const struct graft_gpu *gpu)
+static bool is_in_pool(const struct reading *r, const struct graft_lendable_gpu *gpu)
 {
 	const struct graft_strings *pool = &r->config->leases.pool;
-	char index[16];
 
-	(void)snprintf(index, sizeof(index), "%u", gpu->index);
-	return graft_is_in(pool->items, pool->n, "all") || graft_is_in(pool->items, pool->n, index) ||
-	       (gpu->uuid.value && graft_is_in(pool->items, pool->n, gpu->uuid.value));
+	for (size_t i = 0; i < pool->n; i++) {
+		if (strcmp(pool->items[i], "all") == 0 || graft_lendable_has_name(gpu, pool->items[i]))
+			return true;
+	}
+	return false;
 }
 
 /*
  * Reads graft.leases.shared: in how many slots the GPU is lent. A row that names it beats "all".
  * Returns -1 with GRAFT_INVALID, naming a row that is not readable.
  */
-static int read_replicas(const struct reading *r, const struct graft_gpu *gpu, uint32_t *ret_replicas,
-			 struct graft_error *err)
+static int read_replicas(const struct reading *r, struct graft_lendable_gpu *gpu, struct graft_error *err)
 {
 	const struct graft_strings *shared = &r->config->leases.shared;
-	char index[16];
 	bool named = false;
 
-	*ret_replicas = 0;
-	(void)snprintf(index, sizeof(index), "%u", gpu->index);
 	for (size_t i = 0; i < shared->n; i++) {
 		const char *row = shared->items[i], *value = strchr(row, '=');
 		size_t length = value ? (size_t)(value - row) : 0;
@@ -143,11 +125,10 @@ static int read_replicas(const struct reading *r, const struct graft_gpu *gpu, u
 			    err, GRAFT_INVALID, 0,
 			    "graft.leases.shared: '%.64s' is neither GPU=N nor all=N, with N from 2 to %u", row,
 			    GRAFT_LEASE_REPLICAS);
-		if (strcmp(name, index) != 0 && (!gpu->uuid.value || strcmp(name, gpu->uuid.value) != 0) &&
-		    (named || strcmp(name, "all") != 0))
+		if (!graft_lendable_has_name(gpu, name) && (named || strcmp(name, "all") != 0))
 			continue;
 		named = strcmp(name, "all") != 0;
-		*ret_replicas = (uint32_t)n;
+		gpu->replicas = (uint32_t)n;
 	}
 	return 0;
 }
@@ -177,7 +158,7 @@ static int read_lendable(const struct reading *r, size_t place, struct graft_len
 					    .minor = from->node.minor,
 					    .place = place < r->tree.n_gpus ? &r->tree.gpus[place] : NULL,
 					    .mig = from->mig_enabled };
-	if (!is_in_pool(r, from))
+	if (!is_in_pool(r, gpu))
 		gpu->why_not = "not in graft.leases.pool";
 	else if (!from->node.present)
 		gpu->why_not = "its device node does not exist";
@@ -189,7 +170,7 @@ static int read_lendable(const struct reading *r, size_t place, struct graft_len
 	gpu->migs = graft_arena_list(r->arena, gpu->n_migs, sizeof(*gpu->migs));
 	for (size_t i = 0; gpu->migs && i < gpu->n_migs; i++)
 		read_lendable_mig(r, &from->mig_devices[i], &gpu->migs[i]);
-	return read_replicas(r, from, &gpu->replicas, err);
+	return read_replicas(r, gpu, err);
 }
 
 static int read_lendables(const struct reading *r, struct graft_lendable *host, struct graft_error *err)

@@ -2,6 +2,7 @@
 /* lease_log: writes events. The caller has the lock of the table. */
 #include "lease/lease_log.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,10 +101,15 @@ const char *graft_lease_log_read(const char *directory, size_t max, struct graft
 	char *text;
 	long n;
 
+	max = max > 0 ? max : 2 * GRAFT_LEASE_LOG_MAX;
 	if (!path)
 		return NULL;
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return "";
+	if (!S_ISREG(st.st_mode)) {
+		errno = EINVAL;
+		return "";
+	}
 	size = (size_t)st.st_size < max ? (size_t)st.st_size : max;
 	text = graft_arena_alloc(arena, size + 1);
 	if (!text)

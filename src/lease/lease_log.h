@@ -32,8 +32,9 @@ void graft_lease_log_add(const struct graft_lease *lease, const char *event, con
 void graft_lease_log_write(int directory_fd, const struct graft_buffer *lines);
 
 /*
- * Reads the end of the log of the table in `directory`, at most `max` bytes of whole lines. "" if
- * there is none. NULL: out of memory.
+ * Reads the end of the log of the table in `directory`, at most `max` bytes of whole lines; 0: all
+ * that is kept. "" if there is none, or if it cannot be read, with errno. NULL:
+ * out of memory.
  */
 const char *graft_lease_log_read(const char *directory, size_t max, struct graft_arena *arena);
 

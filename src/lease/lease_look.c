@@ -53,7 +53,7 @@ static int look_at_log(const struct graft_config *config, const char *container,
 
 	if (!sticky && !needs_freed(claim, host))
 		return 0;
-	log = graft_lease_log_read(config->leases.directory, sticky ? 2 * GRAFT_LEASE_LOG_MAX : RECENT, arena);
+	log = graft_lease_log_read(config->leases.directory, sticky ? 0 : RECENT, arena);
 	if (!log)
 		return graft_fail_memory(err);
 	graft_lease_past_freed(log, host);

@@ -42,7 +42,7 @@ struct keeping {
 	struct graft_arena *arena;
 	struct graft_lease_mps places;
 	struct graft_mps mps;
-	const struct graft_lendable_gpu *lendable; /* NULL: no longer shared */
+	const struct graft_lendable_gpu *lendable; /* without replicas if it is no longer shared */
 	pid_t daemon;                              /* 0 = not known */
 	int keeper_fd;
 	int64_t pause_ms;   /* between two starts */
@@ -70,16 +70,12 @@ static int find_lendable(struct keeping *keeping, struct graft_error *err)
 {
 	/* A question that needs the memory of GPUs. */
 	const struct graft_claim claim = { .kind = GRAFT_CLAIM_ANY, .count = 1, .memory_mib = 1 };
-	struct graft_lendable *host = graft_arena_list(keeping->arena, 1, sizeof(*host));
+	const struct graft_lendable_mig *mig;
+	struct graft_lendable host;
 
-	if (!host)
-		return graft_fail_memory(err);
-	if (graft_lease_host_read(keeping->config, &claim, keeping->log, keeping->arena, host, err) < 0)
+	if (graft_lease_host_read(keeping->config, &claim, keeping->log, keeping->arena, &host, err) < 0)
 		return -1;
-	for (size_t i = 0; i < host->n_gpus; i++) {
-		if (host->gpus[i].uuid && strcmp(host->gpus[i].uuid, keeping->gpu) == 0)
-			keeping->lendable = &host->gpus[i];
-	}
+	keeping->lendable = graft_lendable_find(&host, keeping->gpu, &mig);
 	return keeping->lendable
 		   ? 0
 		   : graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "this host has no GPU '%.64s'", keeping->gpu);

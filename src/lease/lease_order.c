@@ -82,7 +82,7 @@ double graft_lease_use(const char *log, const struct graft_lease *owner, int64_t
 
 	for (const char *line = log, *next; *line != '\0'; line = next) {
 		const char *end = strchrnul(line, '\n'), *fields[N_FIELDS];
-		int64_t since, until;
+		int64_t since, until, first_ended = 0;
 
 		next = *end == '\n' ? end + 1 : end;
 		if (!split_line(line, end, fields) || !graft_starts_with(fields[FIELD_EVENT], "taken ") ||
@@ -90,6 +90,11 @@ double graft_lease_use(const char *log, const struct graft_lease *owner, int64_t
 			continue;
 		since = strtoll(fields[FIELD_DATE], NULL, 10);
 		until = find_freed(next, fields[FIELD_ID], date);
+		/* What two leases hold counts once: for the second when the first has ended. */
+		if (graft_starts_with(fields[FIELD_CLAIM], "lease:"))
+			first_ended = find_freed(log, fields[FIELD_CLAIM] + strlen("lease:"), date);
+		if (since < first_ended)
+			since = first_ended;
 		if (since < date - DAY_S)
 			since = date - DAY_S;
 		if (until > date)
@@ -283,22 +288,6 @@ static int is_within_limit(const struct turns *turns, const struct graft_lease *
 	return 1;
 }
 
-/* Keeps every GPU that fits the claim for the ticket. */
-static int keep_for(struct turns *turns, const struct graft_claim *claim, struct graft_lease *kept,
-		    struct graft_error *err)
-{
-	const struct graft_lendable *host = turns->queue->host;
-
-	kept->slots = graft_arena_list(turns->arena, host->n_gpus, sizeof(*kept->slots));
-	if (host->n_gpus > 0 && !kept->slots)
-		return graft_fail_memory(err);
-	for (size_t i = 0; i < host->n_gpus; i++) {
-		if (graft_lease_fits(claim, &host->gpus[i]))
-			kept->slots[kept->n_slots++].gpu = host->gpus[i].uuid;
-	}
-	return 0;
-}
-
 /* Gives the tickets that go first what they would get now. */
 static int go_before(struct turns *turns, const struct graft_lease *ticket, struct graft_error *err)
 {
@@ -314,7 +303,7 @@ static int go_before(struct turns *turns, const struct graft_lease *ticket, stru
 	claim.has_user = ticket->has_user;
 	claim.user = ticket->user;
 	if (claim.kind == GRAFT_CLAIM_NAMED)
-		claim.count = graft_lease_count_named(turns->queue->host, &claim);
+		claim.count = graft_lease_count_fitting(turns->queue->host, &claim);
 	rc = is_within_limit(turns, ticket, claim.count, &over, err);
 	if (rc <= 0)
 		return rc;
@@ -327,7 +316,9 @@ static int go_before(struct turns *turns, const struct graft_lease *ticket, stru
 		kept->n_slots = 0;
 		/* As slots of another lease they do not count towards a limit, since the ticket only waits. */
 		kept->of = ticket->id;
-		if (why.status == GRAFT_BUSY && keep_for(turns, &claim, kept, err) < 0)
+		/* Keep all that fits for it. */
+		if (why.status == GRAFT_BUSY && graft_lease_list_fitting(turns->queue->host, &claim, turns->arena,
+									 &kept->slots, &kept->n_slots, err) < 0)
 			return -1;
 	}
 	turns->n_leases++;

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "lease/lease_host.h"
+#include "lease/lease_log.h"
 #include "lease/lease_look.h"
 #include "lease/lease_table.h"
 
@@ -89,7 +90,7 @@ static int read_state_table(const struct graft_config *config, const struct graf
 	state->now = table->now.time;
 	if (table->n_tickets == 0)
 		return 0;
-	state->log = graft_lease_table_log(table);
+	state->log = graft_lease_log_read(table->directory, 0, arena);
 	return state->log ? 0 : graft_fail_memory(err);
 }
 
@@ -129,11 +130,6 @@ static const char *check_state_leases(const struct graft_lease *leases, size_t n
 	return wrong;
 }
 
-static const char *check_state_gpu(const struct graft_lendable_gpu *gpu)
-{
-	return gpu->replicas > GRAFT_LEASE_REPLICAS ? "host.gpus.replicas" : NULL;
-}
-
 int graft_lease_state_parse(const char *text, size_t length, struct graft_arena *arena,
 			    struct graft_lease_state *ret_state, struct graft_error *err)
 {
@@ -149,7 +145,8 @@ int graft_lease_state_parse(const char *text, size_t length, struct graft_arena 
 	for (size_t i = 0; i < host->n_gpus; i++) {
 		struct graft_lendable_gpu *gpu = &host->gpus[i];
 
-		wrong = wrong ? wrong : check_state_gpu(gpu);
+		if (!wrong && gpu->replicas > GRAFT_LEASE_REPLICAS)
+			wrong = "host.gpus.replicas";
 		for (size_t k = 0; k < ret_state->n_places && gpu->bus_id; k++) {
 			if (strcmp(ret_state->places[k].bus_id, gpu->bus_id) == 0)
 				gpu->place = &ret_state->places[k];
@@ -187,6 +184,6 @@ int graft_lease_state_choose(const struct graft_lease_state *state, const struct
 	if (!ret_lease->claim)
 		return graft_fail_memory(err);
 	if (own.kind == GRAFT_CLAIM_NAMED)
-		own.count = graft_lease_count_named(&state->host, &own);
+		own.count = graft_lease_count_fitting(&state->host, &own);
 	return graft_lease_turn(&queue, ret_lease, &own, arena, &ret_lease->slots, &ret_lease->n_slots, &place, err);
 }

@@ -225,13 +225,9 @@ static int open_directory(struct graft_lease_table *table, bool change, struct g
 /* ---- leases ---- */
 
 /* What waiters watch. */
-static void touch_event(const struct graft_lease_table *table)
+static int open_event(const struct graft_lease_table *table)
 {
-	auto_close int fd = openat(table->root.fd, EVENT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-				   RECORD_MODE);
-
-	if (fd >= 0)
-		(void)futimens(fd, NULL);
+	return openat(table->root.fd, EVENT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, RECORD_MODE);
 }
 
 static int open_lease_folder(const struct graft_lease_table *table, const char *folder)
@@ -498,7 +494,10 @@ int graft_lease_table_open(struct graft_lease_table *table, const char *director
 void graft_lease_table_unlock(struct graft_lease_table *table)
 {
 	if (table->lock_fd >= 0 && table->events.length > 0) {
-		touch_event(table);
+		auto_close int event_fd = open_event(table);
+
+		if (event_fd >= 0)
+			(void)futimens(event_fd, NULL);
 		graft_lease_log_write(table->root.fd, &table->events);
 	}
 	graft_buffer_done(&table->events);
@@ -553,37 +552,23 @@ int graft_lease_table_queue(struct graft_lease_table *table, const struct graft_
 	return write_lease(table, QUEUE, ticket, err);
 }
 
-void graft_lease_table_unqueue(struct graft_lease_table *table, const char *id)
+void graft_lease_table_unqueue(struct graft_lease_table *table, const struct graft_lease *ticket, const char *why)
 {
 	auto_close int fd = open_lease_folder(table, QUEUE);
 
 	if (fd >= 0)
-		(void)unlinkat(fd, id, 0);
+		(void)unlinkat(fd, ticket->id, 0);
+	if (why)
+		graft_lease_log_add(ticket, "left", why, &table->events);
 }
 
 const char *graft_lease_table_event(const struct graft_lease_table *table)
 {
-	int fd = openat(table->root.fd, EVENT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, RECORD_MODE);
+	int fd = open_event(table);
 
 	if (fd >= 0)
 		(void)close(fd);
 	return graft_arena_printf(table->arena, "%s/" EVENT, table->directory);
-}
-
-void graft_lease_table_left(struct graft_lease_table *table, const struct graft_lease *ticket, const char *why)
-{
-	graft_lease_log_add(ticket, "left", why, &table->events);
-}
-
-const char *graft_lease_table_log(const struct graft_lease_table *table)
-{
-	const char *text = "";
-	size_t length;
-
-	if (graft_root_read_foreign(&table->root, GRAFT_LEASE_LOG, 2 * GRAFT_LEASE_LOG_MAX, table->arena, &text,
-				    &length) == 0)
-		return text;
-	return graft_arena_failed(table->arena) ? NULL : "";
 }
 
 int graft_lease_table_repair(struct graft_lease_table *table, const struct graft_lease_damage *damage,

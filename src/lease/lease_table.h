@@ -79,19 +79,16 @@ int graft_lease_table_renew(struct graft_lease_table *table, const struct graft_
 int graft_lease_table_remove(struct graft_lease_table *table, const struct graft_lease *lease, const char *event,
 			     const char *why, struct graft_error *err);
 /*
- * Write a ticket, which is a lease without slots; remove one, if it exists. The next change removes
- * damaged files of the queue: only an order is lost.
+ * Write a ticket, which is a lease without slots; remove one, if it exists. `why` is logged, which
+ * wakes the waiters; NULL: it has got its lease. The next change removes damaged files of the
+ * queue: only an order is lost.
  */
 int graft_lease_table_queue(struct graft_lease_table *table, const struct graft_lease *ticket, struct graft_error *err);
-void graft_lease_table_unqueue(struct graft_lease_table *table, const char *id);
+void graft_lease_table_unqueue(struct graft_lease_table *table, const struct graft_lease *ticket, const char *why);
 /*
  * Makes the file that each change touches, if it is missing. Returns its path; NULL: out of memory.
  */
 const char *graft_lease_table_event(const struct graft_lease_table *table);
-/* Logs that a ticket was removed, which wakes the waiters. */
-void graft_lease_table_left(struct graft_lease_table *table, const struct graft_lease *ticket, const char *why);
-/* Reads the log. "" if there is none. NULL: out of memory. */
-const char *graft_lease_table_log(const struct graft_lease_table *table);
 /* Removes a damaged file. */
 int graft_lease_table_repair(struct graft_lease_table *table, const struct graft_lease_damage *damage,
 			     struct graft_error *err);

@@ -10,6 +10,7 @@
 #include "lease/lease_choice.h"
 #include "lease/lease_holder.h"
 #include "lease/lease_host.h"
+#include "lease/lease_log.h"
 #include "lease/lease_look.h"
 #include "lease/lease_mps.h"
 #include "lease/lease_order.h"
@@ -93,7 +94,7 @@ static int try_once(struct graft_lease_table *table, const struct graft_config *
 					   .date = (int64_t)time(NULL) };
 
 	if (table->n_tickets > 0)
-		queue.log = graft_lease_table_log(table);
+		queue.log = graft_lease_log_read(table->directory, 0, table->arena);
 	if (!queue.log)
 		return graft_fail_memory(err);
 	if (graft_lease_turn(&queue, lease, ask->claim, table->arena, &lease->slots, &lease->n_slots, ret_place, err) <
@@ -178,11 +179,8 @@ static int try_for_turn(struct taking *taking, struct graft_arena *scratch, stru
 		graft_error_clear(err);
 		return 1;
 	}
-	if (!first) {
-		graft_lease_table_unqueue(&table, lease->id);
-		if (rc < 0)
-			graft_lease_table_left(&table, lease, "it has waited long enough");
-	}
+	if (!first)
+		graft_lease_table_unqueue(&table, lease, rc < 0 ? "it has waited long enough" : NULL);
 	return rc == 0 ? copy_slots(lease, taking->arena, err) : -1;
 }
 
@@ -247,7 +245,7 @@ int graft_lease_take(const struct graft_config *config, const struct graft_lease
 		return -1;
 	taking.host = &host;
 	if (claim.kind == GRAFT_CLAIM_NAMED)
-		claim.count = graft_lease_count_named(&host, &claim);
+		claim.count = graft_lease_count_fitting(&host, &claim);
 	*ret_lease = (struct graft_lease){ .id = NULL };
 	if (claim.kind == GRAFT_CLAIM_NAMED && claim.count == 0)
 		return 0;
@@ -263,6 +261,14 @@ int graft_lease_take(const struct graft_config *config, const struct graft_lease
 		*err = own;
 	*ret_lease = taking.lease;
 	return rc;
+}
+
+int graft_lease_check_named(const struct graft_lease *lease, struct graft_error *err)
+{
+	if (lease->n_slots > 0)
+		return 0;
+	(void)graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "this host lends no GPU of that name");
+	return graft_with_hint(err, "Run 'nvidia-ctk lease list' to see what this host has.");
 }
 
 int graft_lease_devices(const struct graft_lease *lease, struct graft_arena *arena, struct graft_strings *ret_devices,

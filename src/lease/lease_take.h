@@ -41,6 +41,11 @@ int graft_lease_set_wait(const struct graft_config *config, const char *text, st
 int graft_lease_take(const struct graft_config *config, const struct graft_lease_ask *ask, const struct graft_log *log,
 		     struct graft_arena *arena, struct graft_lease *ret_lease, struct graft_error *err);
 
+/*
+ * Fails with GRAFT_UNKNOWN_DEVICE if the lease holds nothing: the claim names only devices that are
+ * not lent.
+ */
+int graft_lease_check_named(const struct graft_lease *lease, struct graft_error *err);
 /* Lists the devices that a lease holds. Returns -1 with GRAFT_NO_MEMORY. */
 int graft_lease_devices(const struct graft_lease *lease, struct graft_arena *arena, struct graft_strings *ret_devices,
 			struct graft_error *err);

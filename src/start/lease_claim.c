@@ -97,7 +97,8 @@ static int take_for(const struct graft_config *config, const struct graft_lease_
 	if (check_limits_reach(whom, ret_lease->limit_mib, ret_lease->limit_percent, err) < 0)
 		return -1;
 	/* A container that names devices gets the devices that it named. */
-	if (!named && graft_lease_devices(ret_lease, arena, devices, err) < 0)
+	if (!named &&
+	    (graft_lease_check_named(ret_lease, err) < 0 || graft_lease_devices(ret_lease, arena, devices, err) < 0))
 		return -1;
 	for (size_t i = 0; ret_lease->id && !whom->only_look && i < devices->n; i++)
 		graft_info(log, "lease %s (%s): %s", ret_lease->id, ret_lease->claim, devices->items[i]);

@@ -189,6 +189,7 @@ any:1;speed=fast
 lease:abc
 lease:abcdefgh2345
 mig:1g.10gb
+named:99
 CLAIMS
   cat "$work/messages"
   diff "$work/messages" - <<'MESSAGES'
@@ -200,7 +201,14 @@ lease: 'speed': unknown constraint; the constraints are model=, mem>=, same=, no
 lease: 'abc': not the id of a lease. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
 lease: lease abcdefgh2345 does not exist, or has ended. Run 'nvidia-ctk lease list' to see the leases of this host.
 lease: 1 MIG device was asked for, but this host has 0 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has.
+lease: this host lends no GPU of that name. Run 'nvidia-ctk lease list' to see what this host has.
 MESSAGES
+  for claim in "run --claim named:99 -- true" "acquire --claim named:99" "explain named:99"; do
+    # shellcheck disable=SC2086
+    run ! on_host "$ctk" lease $claim
+    [[ $output == *'msg="this host lends no GPU of that name. Run '"'nvidia-ctk lease list' to see what this host has.\""* ]] || die "$claim: $output"
+  done
+  is_held 0
 }
 
 @test "what cannot be read gives no GPU by the hook either, and one error" {

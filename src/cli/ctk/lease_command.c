@@ -44,15 +44,6 @@ int lease_require(struct ctk *ctk, struct graft_config *ret_config, struct graft
 	return lease_load_config(ctk, ret_config, err) < 0 ? -1 : graft_start_lease_require(ret_config, err);
 }
 
-const struct graft_lendable_gpu *lease_find_gpu(const struct graft_lendable *host, const char *uuid)
-{
-	for (size_t i = 0; i < host->n_gpus; i++) {
-		if (host->gpus[i].uuid && strcmp(host->gpus[i].uuid, uuid) == 0)
-			return &host->gpus[i];
-	}
-	return NULL;
-}
-
 uint32_t lease_owner(void)
 {
 	const char *text = getuid() == 0 ? secure_getenv("SUDO_UID") : NULL;
@@ -109,6 +100,8 @@ static int take_lease(struct ctk *ctk, const struct lease_options *given, bool h
 	claim.has_user = has_user;
 	claim.user = user;
 	rc = graft_lease_take(&config, ask, &ctk->waiting, ctk->arena, lease, err);
+	if (rc == 0)
+		rc = graft_lease_check_named(lease, err);
 	if (rc == 0 && ret_mps)
 		rc = graft_lease_mps_find(&config, lease, ctk->arena, ret_mps, err);
 	ask->claim = NULL;
@@ -173,15 +166,6 @@ static void allow_in_scope(struct graft_device_rule *rules, size_t *n, uint32_t 
 	rules[(*n)++] = (struct graft_device_rule){ major, minor, true, true };
 }
 
-static const struct graft_lendable_mig *find_leased_mig(const struct graft_lendable_gpu *gpu, const char *uuid)
-{
-	for (size_t i = 0; i < gpu->n_migs; i++) {
-		if (gpu->migs[i].uuid && strcmp(gpu->migs[i].uuid, uuid) == 0)
-			return &gpu->migs[i];
-	}
-	return NULL;
-}
-
 /*
  * Adds to the rules. For a MIG device also sets the major of all instances, which forbids the
  * others.
@@ -190,10 +174,10 @@ static int allow_slot(const struct graft_lendable *host, const struct graft_leas
 		      const struct graft_lease_slot *slot, struct graft_device_rule *rules,
 		      struct graft_cgroup_scope *scope, struct graft_error *err)
 {
-	const struct graft_lendable_gpu *gpu = lease_find_gpu(host, slot->gpu);
-	const struct graft_lendable_mig *mig = gpu && slot->mig ? find_leased_mig(gpu, slot->mig) : NULL;
+	const struct graft_lendable_mig *mig;
+	const struct graft_lendable_gpu *gpu = graft_lendable_find(host, slot->mig ? slot->mig : slot->gpu, &mig);
 
-	if (!gpu || (slot->mig && !mig))
+	if (!gpu)
 		return graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "a GPU of lease %s is gone", lease->id);
 	allow_in_scope(rules, &scope->n_rules, gpu->major, gpu->minor);
 	if (!mig)

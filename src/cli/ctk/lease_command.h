@@ -31,8 +31,6 @@ struct lease_options {
 int lease_load_config(struct ctk *ctk, struct graft_config *ret_config, struct graft_error *err);
 /* The same, and fails unless leases are on. */
 int lease_require(struct ctk *ctk, struct graft_config *ret_config, struct graft_error *err);
-/* Returns the GPU with that UUID; NULL: this host has none. */
-const struct graft_lendable_gpu *lease_find_gpu(const struct graft_lendable *host, const char *uuid);
 /* Returns the user who became root with sudo, according to sudo, or else this process's. */
 uint32_t lease_owner(void);
 

@@ -4,7 +4,6 @@
  * is wrong. Any user may call them; only `doctor --repair` changes anything.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -404,12 +403,14 @@ static int explain_claim(struct ctk *ctk, const char *text, bool json, struct gr
 	    graft_lease_state_look(&config, &claim, &ctk->waiting, ctk->arena, &state, err) < 0)
 		return -1;
 	state.uid = lease_owner();
-	if (graft_lease_state_choose(&state, &claim, ctk->arena, &lease, err) < 0)
+	if (graft_lease_state_choose(&state, &claim, ctk->arena, &lease, err) < 0 ||
+	    graft_lease_check_named(&lease, err) < 0)
 		return -1;
 	for (size_t i = 0; i < lease.n_slots; i++) {
 		const struct graft_lease_slot *slot = &lease.slots[i];
-		const struct graft_lendable_gpu *gpu = lease_find_gpu(&state.host, slot->gpu);
 		const char *name = slot->mig ? slot->mig : slot->gpu;
+		const struct graft_lendable_mig *mig;
+		const struct graft_lendable_gpu *gpu = graft_lendable_find(&state.host, name, &mig);
 
 		if (json) {
 			graft_buffer_printf(&out, "%s\"%s\"%s", i == 0 ? "[" : ", ", name,
@@ -502,23 +503,20 @@ static int lease_history(void *target, struct graft_error *err)
 	const char *owner = given->owner;
 	struct ctk *ctk = given->base.ctk;
 	struct graft_buffer out = { .max = 0 };
-	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	const char *text = "", *path, *word = NULL, *next;
+	const char *text, *word = NULL, *next;
 	struct graft_config config;
-	size_t length;
-	int rc;
 
-	if (lease_load_config(ctk, &config, err) < 0 || graft_root_open(&root, "/", err) < 0)
+	if (lease_load_config(ctk, &config, err) < 0)
 		return -1;
-	path = graft_arena_printf(ctk->arena, "%s/" GRAFT_LEASE_LOG, config.leases.directory);
+	errno = 0;
+	text = graft_lease_log_read(config.leases.directory, 0, ctk->arena);
+	if (text && text[0] == '\0' && errno != 0 && errno != ENOENT)
+		return graft_fail_errno(err, errno, "%s/" GRAFT_LEASE_LOG, config.leases.directory);
 	if (owner)
 		word = graft_arena_printf(ctk->arena, " %s %s ", graft_lease_owner_is_valid(owner) ? "owner" : "uid",
 					  owner);
-	if (!path || (owner && !word))
+	if (!text || (owner && !word))
 		return graft_fail_memory(err);
-	rc = graft_root_read_foreign(&root, path, 2 * GRAFT_LEASE_LOG_MAX, ctk->arena, &text, &length);
-	if (rc < 0 && rc != -ENOENT)
-		return graft_fail_errno(err, -rc, "%s", path);
 	graft_buffer_string(&out, given->json ? "[" : "");
 	for (; *text != '\0'; text = next) {
 		const char *end = strchrnul(text, '\n'), *found = word ? strstr(text, word) : text;

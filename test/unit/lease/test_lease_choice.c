@@ -85,7 +85,7 @@ static const char *choose(const char *text, const char *held, const char *also_h
 	assert_int_equal(graft_claim_parse(text, arena, &claim, err), 0);
 	claim.previous = previous;
 	if (claim.kind == GRAFT_CLAIM_NAMED)
-		claim.count = graft_lease_count_named(&host, &claim);
+		claim.count = graft_lease_count_fitting(&host, &claim);
 	if (graft_lease_choose(&host, leases, n_leases, &claim, 61000, arena, &slots, &n, err) < 0)
 		return err->msg;
 	for (size_t i = 0; i < n; i++)
@@ -194,6 +194,10 @@ static void test_share(void **state)
 		{ "share;mem=20G;sm=50", true, 1000, "GPU-0 2" },
 		{ "share;mem=21G", true, 1000, "mem= and sm= cannot exceed a slot's share of the GPU" },
 		{ "share;sm=51", true, 1000, "mem= and sm= cannot exceed a slot's share of the GPU" },
+		/* A slot of GPU 1 is smaller than that. */
+		{ "share;sm=26;spread", true, 1000, "GPU-0 2" },
+		{ "share;mem=11G;spread", true, 1000, "GPU-0 2" },
+		{ "share;sm=25;spread", true, 1000, "GPU-1 1" },
 		{ "lease:abcdefgh2345", true, 1000, "GPU-0 1" },
 		{ "any;not=2", false, 1000, "GPU-3 0" },
 	};

@@ -164,6 +164,62 @@ static void test_turns(void **state)
 	}
 }
 
+/* Who waits keeps what it can use, and nothing else. GPU 1 is in MIG mode. */
+static void test_kept(void **state)
+{
+	static const struct row rows[] = {
+		{ "fifo", .held = "9:1", .tickets = { "1:3000000:any:3" }, .asks = "2:" NEW ":mig:1g.10gb",
+		  .want = "-1" },
+		{ "fifo", .held = "9:2", .tickets = { "1:3000000:mig:1g.10gb" }, .asks = "2:" NEW ":any",
+		  .want = "-2" },
+		{ "fifo", .tickets = { "1:3000000:mig:1g.10gb", "1:3000001:mig:1g.10gb" },
+		  .asks = "2:" NEW ":mig:2g.20gb", .want = "-1" },
+		{ "fifo", .held = "9:2", .tickets = { "1:3000000:named:1:0" }, .asks = "2:" NEW ":any", .want = "-2" },
+	};
+	struct graft_lendable_mig migs[] = { { .uuid = "MIG-a", .profile = "1g.10gb" },
+					     { .uuid = "MIG-b", .profile = "2g.20gb" } };
+	const struct graft_lendable_gpu before = gpus[1];
+
+	gpus[1].mig = true;
+	gpus[1].migs = migs;
+	gpus[1].n_migs = 2;
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const char *place;
+
+		print_message("# %zu: %s\n", i, rows[i].want);
+		assert_string_equal(turn(&rows[i], &place), rows[i].want);
+	}
+	gpus[1] = before;
+}
+
+/* Who waits for another lease's slot, because of MPS, keeps no GPU from anybody. */
+static void test_kept_lease(void **state)
+{
+	struct graft_lease_slot slot = { "GPU-2", NULL, 1 };
+	struct graft_lease lease = { .id = "abcdefgh7777", .slots = &slot, .n_slots = 1, .has_user = true, .user = 7 };
+	struct graft_lease ticket = make_ticket("1:3000000:lease:abcdefgh7777", "abcdefgh2222");
+	struct graft_lease ask = make_ticket("2:" NEW ":any", "abcdefgh5555");
+	const struct graft_config config = { .leases = { .order = "fifo" } };
+	const struct graft_lendable mps = { .gpus = gpus, .n_gpus = 4, .mps = true };
+	const struct graft_lease_queue queue = { .host = &mps,
+						 .leases = &lease,
+						 .n_leases = 1,
+						 .tickets = &ticket,
+						 .n_tickets = 1,
+						 .log = "",
+						 .config = &config };
+	const struct graft_claim claim = { .kind = GRAFT_CLAIM_ANY, .count = 1 };
+	struct graft_lease_slot *chosen;
+	size_t n, place;
+
+	ticket.has_user = true;
+	ticket.user = 8;
+	gpus[2].replicas = 2;
+	assert_int_equal(graft_lease_turn(&queue, &ask, &claim, arena, &chosen, &n, &place, NULL), 0);
+	assert_string_equal(chosen[0].gpu, "GPU-0");
+	gpus[2].replicas = 0;
+}
+
 /* Three users, whose tickets came at the same pace: each of them in turn, then by age. */
 static void test_fair_order(void **state)
 {
@@ -200,6 +256,16 @@ static void test_use(void **state)
 	    (int)use_of("1000 taken abcdefgh2222 uid 7 any:1 GPU-a\n1100 freed abcdefgh2222 x\n", 7, 1100 + 21600), 50);
 	assert_int_equal(
 	    (int)use_of("1000 taken abcdefgh2222 uid 7 any:1 GPU-a\n1100 freed abcdefgh2222 x\n", 7, 1100 + 86400), 0);
+	/* A container on what was taken by hand counts when that has ended. */
+	assert_int_equal((int)use_of("1000 taken abcdefgh2222 uid 7 any:1 GPU-a\n"
+				     "1010 taken abcdefgh3333 uid 7 lease:abcdefgh2222 GPU-a container x\n",
+				     7, 1100),
+			 100);
+	assert_int_equal((int)use_of("1000 taken abcdefgh2222 uid 7 any:1 GPU-a\n"
+				     "1010 taken abcdefgh3333 uid 7 lease:abcdefgh2222 GPU-a container x\n"
+				     "1040 freed abcdefgh2222 uid 7 its time is over\n",
+				     7, 1100),
+			 99);
 }
 
 static void test_limits(void **state)
@@ -233,6 +299,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_turns, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_kept, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_kept_lease, arena_setup, arena_teardown),
 		cmocka_unit_test_setup_teardown(test_fair_order, arena_setup, arena_teardown),
 		cmocka_unit_test(test_use),
 		cmocka_unit_test(test_limits),
