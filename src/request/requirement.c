@@ -14,10 +14,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 
 #define OPERATOR_CHARACTERS "<>=!"
 #define ALTERNATIVE_MAX     384 /* bytes of an expression in an error message */
+#define SHOWN_MAX           200 /* likewise in mode csv */
 
 /* The signs of (fact - value) that an operator accepts. */
 struct relation {
@@ -32,12 +34,12 @@ static const struct relation relations[] = {
 	{ ">", false, false, true, false }, { ">=", false, true, true, false },
 };
 
-static const struct {
+static const struct named_fact {
 	const char *name;
 	enum graft_requirement_fact fact;
 	bool is_version;
 	size_t offset; /* of the exact value in struct graft_requirement_facts */
-} names[] = {
+} named_facts[] = {
 	{ "cuda", GRAFT_REQUIREMENT_CUDA, true, offsetof(struct graft_requirement_facts, cuda) },
 	{ "driver", GRAFT_REQUIREMENT_DRIVER, true, offsetof(struct graft_requirement_facts, driver) },
 	{ "arch", GRAFT_REQUIREMENT_ARCH, true, offsetof(struct graft_requirement_facts, arch) },
@@ -105,14 +107,6 @@ static int compare_spans(struct span a, struct span b)
 	return 0;
 }
 
-int graft_version_compare(const char *a, const char *b, bool *ret_valid)
-{
-	struct span x = { a, strlen(a) }, y = { b, strlen(b) };
-
-	*ret_valid = span_is_version(&x) && span_is_version(&y);
-	return *ret_valid ? compare_spans(x, y) : 0;
-}
-
 /* Returns the result if the sign of (fact - value) is known to be in the range lowest..highest. */
 static enum graft_requirement_result judge_signs(const struct relation *relation, int lowest, int highest)
 {
@@ -178,6 +172,27 @@ static const struct relation *find_relation(const struct span *text)
 	return NULL;
 }
 
+/* Returns the row of the fact that a comparison is about, or NULL. */
+static const struct named_fact *find_fact(const struct span *comparison)
+{
+	size_t length = strcspn(comparison->at, OPERATOR_CHARACTERS);
+	const struct span name = { comparison->at, length < comparison->length ? length : comparison->length };
+
+	for (size_t i = 0; i < GRAFT_COUNT(named_facts); i++) {
+		if (span_is(&name, named_facts[i].name))
+			return &named_facts[i];
+	}
+	return NULL;
+}
+
+static const char *value_of_fact(const struct graft_requirement_facts *facts, const struct named_fact *fact)
+{
+	const char *value;
+
+	memcpy(&value, (const char *)facts + fact->offset, sizeof(value));
+	return value;
+}
+
 /*
  * Evaluates one comparison. If the outcome is UNKNOWN, *ret_missing is the bit of the missing fact.
  */
@@ -185,7 +200,10 @@ static enum outcome evaluate_comparison(const struct span *text, const struct gr
 					unsigned int *ret_missing)
 {
 	struct span name = { text->at, strcspn(text->at, OPERATOR_CHARACTERS) }, symbol, value;
+	const struct named_fact *fact = find_fact(text);
 	const struct relation *relation;
+	const char *exact;
+	bool cuda;
 
 	if (name.length == 0 || name.length >= text->length)
 		return OUTCOME_MALFORMED;
@@ -194,28 +212,17 @@ static enum outcome evaluate_comparison(const struct span *text, const struct gr
 		return OUTCOME_MALFORMED;
 	value = (struct span){ symbol.at + symbol.length, text->length - name.length - symbol.length };
 	relation = find_relation(&symbol);
-	if (!relation)
+	if (!relation || !fact)
 		return OUTCOME_MALFORMED;
-
-	for (size_t i = 0; i < GRAFT_COUNT(names); i++) {
-		const char *exact;
-		bool cuda = names[i].fact == GRAFT_REQUIREMENT_CUDA;
-
-		if (!span_is(&name, names[i].name))
-			continue;
-		memcpy(&exact, (const char *)facts + names[i].offset, sizeof(exact));
-		/*
-		 * SPEC libnvidia-container 8: a requirement on data that does not exist is
-		 * satisfied
-		 */
-		if (!exact && (facts->absent & names[i].fact) != 0)
-			return OUTCOME_TRUE;
-		*ret_missing = names[i].fact;
-		return names[i].is_version ? judge_version(relation, exact, cuda ? facts->cuda_min : NULL,
-							   cuda ? facts->cuda_max : NULL, &value)
-					   : judge_brand(relation, exact, &value);
-	}
-	return OUTCOME_MALFORMED;
+	exact = value_of_fact(facts, fact);
+	/* SPEC libnvidia-container 8: a requirement on data that does not exist is satisfied */
+	if (!exact && (facts->absent & fact->fact) != 0)
+		return OUTCOME_TRUE;
+	*ret_missing = fact->fact;
+	cuda = fact->fact == GRAFT_REQUIREMENT_CUDA;
+	return fact->is_version ? judge_version(relation, exact, cuda ? facts->cuda_min : NULL,
+						cuda ? facts->cuda_max : NULL, &value)
+				: judge_brand(relation, exact, &value);
 }
 
 /* Extracts the next non-empty part from *cursor, up to the separator or `end`. */
@@ -302,4 +309,84 @@ int graft_requirement_fail(const char *expression, struct graft_error *err)
 		length = ALTERNATIVE_MAX;
 	return graft_fail(err, GRAFT_REQUIREMENT, 0, "unsatisfied condition: %.*s%s", (int)length, expression,
 			  cuda ? update_driver : "");
+}
+
+/* ---- mode csv ---- */
+
+/*
+ * Whether a comparison counts. One of an unknown fact does not; one without an operator does,
+ * because it is malformed, which the evaluation reports.
+ */
+static bool says_something(const struct span *comparison)
+{
+	return find_fact(comparison) || strcspn(comparison->at, OPERATOR_CHARACTERS) >= comparison->length;
+}
+
+/* Removes the comparisons of unknown facts, and alternatives that consist only of such. */
+static void reduce(const char *expression, struct graft_buffer *out)
+{
+	const char *cursor = expression, *end = expression + strlen(expression);
+	struct span alternative, part;
+
+	while (next_part(&cursor, end, ' ', &alternative)) {
+		const char *inner = alternative.at;
+		bool first = true;
+
+		while (next_part(&inner, alternative.at + alternative.length, ',', &part)) {
+			if (!says_something(&part))
+				continue;
+			graft_buffer_string(out, first ? (out->length > 0 ? " " : "") : ",");
+			graft_buffer_add(out, part.at, part.length);
+			first = false;
+		}
+	}
+}
+
+/* Formats "cuda>=12.4 (cuda=12.2)": the first comparison, and the known value of its fact. */
+static int refuse_csv_requirement(const char *expression, const struct graft_requirement_facts *facts,
+				  struct graft_error *err)
+{
+	const struct span comparison = { expression, strcspn(expression, " ,") };
+	const struct named_fact *fact = find_fact(&comparison);
+	const char *value = fact ? value_of_fact(facts, fact) : NULL;
+
+	return graft_fail(err, GRAFT_REQUIREMENT, 0, "requirements not met: unsatisfied condition: %.*s (%s=%s)",
+			  comparison.length < SHOWN_MAX ? (int)comparison.length : SHOWN_MAX, comparison.at,
+			  fact ? fact->name : "fact", value ? value : "");
+}
+
+static int check_csv_requirement(const char *expression, const struct graft_requirement_facts *facts,
+				 unsigned int *ret_missing, struct graft_error *err)
+{
+	enum graft_requirement_result result;
+	unsigned int missing;
+
+	if (graft_requirement_evaluate(expression, facts, &result, &missing, err) < 0)
+		return graft_wrap(err, "requirements not met: '%.*s'", SHOWN_MAX, expression);
+	if (result == GRAFT_REQUIREMENT_FALSE)
+		return refuse_csv_requirement(expression, facts, err);
+	if (result == GRAFT_REQUIREMENT_TRUE)
+		return 0;
+	*ret_missing = missing;
+	return 1;
+}
+
+int graft_csv_requirements(const char *const *expressions, size_t n, const struct graft_requirement_facts *facts,
+			   struct graft_arena *arena, unsigned int *ret_missing, struct graft_error *err)
+{
+	int rc = 0;
+
+	*ret_missing = 0;
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		struct graft_buffer text = { .max = 0 };
+		const char *expression;
+
+		reduce(expressions[i], &text);
+		expression = graft_buffer_failed(&text) ? NULL : graft_arena_strdup(arena, graft_buffer_text(&text));
+		graft_buffer_done(&text);
+		if (!expression)
+			return graft_fail_memory(err);
+		rc = check_csv_requirement(expression, facts, ret_missing, err);
+	}
+	return rc;
 }

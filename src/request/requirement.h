@@ -52,16 +52,11 @@ int graft_requirement_evaluate(const char *expression, const struct graft_requir
 int graft_requirement_fail(const char *expression, struct graft_error *err);
 
 /*
- * Compares dotted versions (SPEC libnvidia-container 8): negative, 0 or positive. *ret_valid is
- * false if either has characters other than digits and dots.
- */
-int graft_version_compare(const char *a, const char *b, bool *ret_valid);
-
-/*
- * Evaluates all expressions. In `facts`, "" is a fact that cannot be determined; NULL for cuda and
- * arch means that it was not requested yet. Returns 0 if all hold, 1 if they depend on the facts
- * whose bits are in *ret_missing, or -1 with GRAFT_REQUIREMENT "requirements not met: unsatisfied
- * condition: cuda>=12.4 (cuda=12.2)", "invalid expression", or GRAFT_NO_MEMORY.
+ * Mode csv: evaluates all expressions, ignoring comparisons of unknown facts. In `facts`, "" is a
+ * fact that cannot be determined; NULL for cuda and arch means that it was not requested yet.
+ * Returns 0 if all hold, 1 if they depend on the facts whose bits are in *ret_missing, or -1 with
+ * GRAFT_REQUIREMENT "requirements not met: unsatisfied condition: cuda>=12.4 (cuda=12.2)", "invalid
+ * expression", or GRAFT_NO_MEMORY.
  */
 int graft_csv_requirements(const char *const *expressions, size_t n, const struct graft_requirement_facts *facts,
 			   struct graft_arena *arena, unsigned int *ret_missing, struct graft_error *err);
