@@ -212,11 +212,6 @@ int graft_config_default_document(const struct graft_config_host *host, struct g
 /* Appends "#KEY = SAMPLE" for a key with a sample, without a newline. */
 void graft_config_sample_line(const struct graft_config_key *key, struct graft_buffer *out);
 
-/*
- * Appends one JSON object with a member per key, under its full name, for tests and bug reports.
- * Unset values are null.
- */
-void graft_config_to_json(const struct graft_config *config, struct graft_buffer *out);
 /* Appends the man page of the file in scdoc's format. */
 void graft_config_manual(struct graft_buffer *out);
 /* Appends the Markdown tables of all keys, one table per section. */

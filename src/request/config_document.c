@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config_document: generates texts from the table of keys and from a configuration: JSON, the
+ * config_document: generates texts from the table of keys and from a configuration: the
  * tables of docs/config.md, the man page, and the document that `config default` prints.
  */
 #include <stdlib.h>
@@ -8,51 +8,11 @@
 
 #include "base/cleanup.h"
 #include "base/options.h"
-#include "formats/json/json.h"
 #include "request/config.h"
 
 static const void *config_value(const struct graft_config *config, const struct graft_config_key *key)
 {
 	return (const char *)config + key->offset;
-}
-
-/* ---- JSON ---- */
-
-static void json_strings(const struct graft_strings *strings, struct graft_buffer *out)
-{
-	graft_buffer_char(out, '[');
-	for (size_t i = 0; i < strings->n; i++) {
-		graft_buffer_string(out, i == 0 ? "" : ", ");
-		graft_json_quote(out, strings->items[i]);
-	}
-	graft_buffer_char(out, ']');
-}
-
-void graft_config_to_json(const struct graft_config *config, struct graft_buffer *out)
-{
-	const char *separator = "{\n  ";
-
-	for (size_t i = 0; i < graft_config_n_keys; i++, separator = ",\n  ") {
-		const struct graft_config_key *key = &graft_config_keys[i];
-		const void *value = config_value(config, key);
-
-		graft_buffer_printf(out, "%s\"%s\": ", separator, key->name);
-		switch (key->kind) {
-		case GRAFT_CONFIG_BOOL:
-			graft_buffer_string(out, *(const bool *)value ? "true" : "false");
-			break;
-		case GRAFT_CONFIG_STRING:
-			if (*(const char *const *)value)
-				graft_json_quote(out, *(const char *const *)value);
-			else
-				graft_buffer_string(out, "null");
-			break;
-		case GRAFT_CONFIG_STRINGS:
-			json_strings(value, out);
-			break;
-		}
-	}
-	graft_buffer_string(out, "\n}\n");
 }
 
 /* ---- docs/config.md ---- */

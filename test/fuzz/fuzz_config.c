@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any config.toml: it is refused with a reason, or it gives a value for every key. */
+#include "../unit/request/config_text.h"
 #include "formats/toml/toml.h"
 #include "fuzz.h"
 #include "request/config.h"
@@ -14,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (arena && size <= 65536 && graft_toml_parse("fuzz", (const char *)data, size, &toml, NULL) == 0) {
 		if (graft_config_read(toml, NULL, arena, &config, &err) == 0)
-			graft_config_to_json(&config, &json);
+			config_text(&config, &json);
 		else if (err.status == GRAFT_OK || err.msg[0] == '\0')
 			__builtin_trap();
 	}

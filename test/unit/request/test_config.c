@@ -6,6 +6,7 @@
 #include "../allocation.h"
 #include "../unit.h"
 #include "base/cleanup.h"
+#include "config_text.h"
 #include "host/capability.h"
 #include "request/config.h"
 
@@ -28,7 +29,7 @@ static const char *read_config(const char *text, const struct graft_config_host 
 	if (rc == 0)
 		rc = graft_config_read(toml, host, arena, &config, &err);
 	if (rc == 0)
-		graft_config_to_json(&config, &out);
+		config_text(&config, &out);
 	else
 		graft_buffer_string(&out, graft_error_text(&err, message, sizeof(message)));
 	*ret_failed = rc < 0;

@@ -6,6 +6,7 @@
 #include "../allocation.h"
 #include "../unit.h"
 #include "base/cleanup.h"
+#include "config_text.h"
 #include "request/config.h"
 
 #define ENVIRONMENT "nvidia-container-cli.environment"
@@ -259,9 +260,9 @@ static void test_defaults(void **state)
 	/* It says what the defaults are. */
 	assert_int_equal(graft_toml_parse("x", graft_buffer_text(&text), text.length, &toml, &err), 0);
 	assert_int_equal(graft_config_read(toml, NULL, arena, &config, &err), 0);
-	graft_config_to_json(&config, &with);
+	config_text(&config, &with);
 	assert_int_equal(graft_config_defaults(NULL, arena, &config, &err), 0);
-	graft_config_to_json(&config, &without);
+	config_text(&config, &without);
 	assert_string_equal(graft_buffer_text(&with), graft_buffer_text(&without));
 	graft_toml_free(toml);
 	graft_buffer_done(&text);
