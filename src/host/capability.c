@@ -4,6 +4,8 @@
  */
 #include "host/capability.h"
 
+#include <string.h>
+
 const char *const graft_capability_names[GRAFT_CAP_BITS] = {
 #define X(name, word, letter, help) [GRAFT_CAP_BIT_##name] = word,
 	GRAFT_CAPABILITY_LIST(X)
@@ -21,6 +23,18 @@ const char *const graft_gate_names[GRAFT_GATE_MAX] = {
 	GRAFT_GATE_LIST(X)
 #undef X
 };
+
+unsigned int graft_capability_of(const char *name, size_t length)
+{
+	if (length == strlen("all") && strncmp(name, "all", length) == 0)
+		return GRAFT_CAP_ALL;
+	for (unsigned int bit = 0; bit < GRAFT_CAP_BITS; bit++) {
+		if (strlen(graft_capability_names[bit]) == length &&
+		    strncmp(graft_capability_names[bit], name, length) == 0)
+			return 1u << bit;
+	}
+	return 0;
+}
 
 unsigned int graft_class_capabilities(enum graft_class class_)
 {

@@ -32,6 +32,8 @@ enum graft_capability {
 	    GRAFT_CAP_ALL = (1u << GRAFT_CAP_BITS) - 1u,
 };
 extern const char *const graft_capability_names[GRAFT_CAP_BITS]; /* indexed by bit number */
+/* Returns the bit of a name of `length` bytes; GRAFT_CAP_ALL for "all"; 0 if it is unknown. */
+unsigned int graft_capability_of(const char *name, size_t length);
 
 /*
  * Classes of libraries (SPEC libnvidia-container 6.3), in the order in which they are looked up and

@@ -176,18 +176,6 @@ int graft_container_legacy_requirement(const struct graft_oci_spec *spec, struct
 
 #define CAPABILITIES_TEXT_MAX 256
 
-static unsigned int capability_of_word(const char *word, size_t length)
-{
-	if (length == strlen("all") && strncmp(word, "all", length) == 0)
-		return GRAFT_CAP_ALL;
-	for (unsigned int bit = 0; bit < GRAFT_CAP_BITS; bit++) {
-		if (strlen(graft_capability_names[bit]) == length &&
-		    strncmp(graft_capability_names[bit], word, length) == 0)
-			return 1u << bit;
-	}
-	return 0;
-}
-
 /*
  * Finds the next item of a comma-separated list, without surrounding blanks; it may be empty.
  * Returns false at the end.
@@ -276,7 +264,7 @@ static int read_supported(const char *supported, unsigned int *ret_capabilities,
 
 	*ret_capabilities = 0;
 	while (next_word(&supported, &word, &length)) {
-		unsigned int capability = length > 0 ? capability_of_word(word, length) : 0;
+		unsigned int capability = graft_capability_of(word, length);
 
 		if (length > 0 && capability == 0)
 			return graft_fail(err, GRAFT_INVALID, 0,
@@ -300,7 +288,7 @@ static unsigned int read_asked(const char *list, bool *ret_all, bool *ret_unknow
 
 	*ret_all = *ret_unknown = false;
 	while (next_word(&list, &word, &length)) {
-		unsigned int capability = length > 0 ? capability_of_word(word, length) : 0;
+		unsigned int capability = graft_capability_of(word, length);
 
 		*ret_all = *ret_all || capability == GRAFT_CAP_ALL;
 		*ret_unknown = *ret_unknown || (length > 0 && capability == 0);

@@ -405,25 +405,13 @@ int graft_request_compat_mode(struct graft_request *request, const char *mode, s
 	return graft_fail(err, GRAFT_INVALID, 0, "unsupported cuda-compat-mode: %s", mode);
 }
 
-static uint32_t capability_of_item(const struct item *item)
-{
-	if (item->length == strlen("all") && strncmp(item->at, "all", item->length) == 0)
-		return GRAFT_CAP_ALL;
-	for (unsigned int i = 0; i < GRAFT_CAP_BITS; i++) {
-		if (strlen(graft_capability_names[i]) == item->length &&
-		    strncmp(graft_capability_names[i], item->at, item->length) == 0)
-			return 1u << i;
-	}
-	return 0;
-}
-
 int graft_request_capabilities(struct graft_request *request, const char *list, struct graft_error *err)
 {
 	uint32_t capabilities = 0;
 	struct item item;
 
 	while (next_request_item(&list, &item)) {
-		uint32_t capability = capability_of_item(&item);
+		uint32_t capability = graft_capability_of(item.at, item.length);
 
 		if (capability == 0)
 			return graft_fail(err, GRAFT_INVALID, 0, "unsupported capability: %.*s", (int)item.length,
