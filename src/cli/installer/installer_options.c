@@ -250,7 +250,7 @@ static int check_install_root(struct installer_options *o, struct graft_error *e
 	return o->toolkit ? 0 : graft_fail_memory(err);
 }
 
-static int check_nri(const struct installer_options *o, struct graft_error *err)
+static int check_nri(struct installer_options *o, struct graft_error *err)
 {
 	char *end;
 	long index = strtol(o->nri_index, &end, 10);
@@ -258,6 +258,10 @@ static int check_nri(const struct installer_options *o, struct graft_error *err)
 	if (*end != '\0' || end == o->nri_index || index < 0 || index > 99)
 		return graft_fail(err, GRAFT_INVALID, 0, "invalid NRI plugin index: %s; allowed: 0 to 99",
 				  o->nri_index);
+	/* The engine wants two digits. */
+	o->nri_index = graft_arena_printf(o->base.ctk->arena, "%02ld", index);
+	if (!o->nri_index)
+		return graft_fail_memory(err);
 	if (o->nri && o->nri_namespace[0] == '\0')
 		return graft_fail(err, GRAFT_INVALID, 0,
 				  "the NRI namespace must be specified when the NRI plugin is enabled");

@@ -77,8 +77,7 @@ static void list_words(const struct installer_options *o, struct words *words)
 {
 	add_word(words, NRI_PROGRAM, "");
 	add_word(words, "--nri-socket=", o->nri_socket);
-	/* Two digits: it was checked to be a number below 100. */
-	add_word(words, strlen(o->nri_index) == 1 ? "--nri-plugin-index=0" : "--nri-plugin-index=", o->nri_index);
+	add_word(words, "--nri-plugin-index=", o->nri_index);
 	add_word(words, "--nri-namespace=", o->nri_namespace);
 	if (o->nri_namespaces.n > 0)
 		add_word(words, "--nri-management-cdi-device-namespaces=", join_namespaces(o));

@@ -686,6 +686,9 @@ static void test_option_rules(void **state)
 	REFUSED(runtime, "podman", "invalid runtime \"podman\"; expected one of [containerd | crio | docker]");
 	REFUSED(restart_mode, "kill", "invalid restart mode specified: kill");
 #undef REFUSED
+	o.nri_index = "+007";
+	assert_int_equal(installer_options_check(&o, &err), 0);
+	assert_string_equal(o.nri_index, "07");
 	o.runtime_name = "nvidia-legacy";
 	assert_int_equal(installer_list_runtimes(&o, runtimes, &err), 0);
 	assert_string_equal(runtimes[INSTALLER_RUNTIMES - 1].name, "nvidia-legacy");
