@@ -101,6 +101,10 @@ teardown() { lease_teardown; }
   [ "$output" = "" ]
   printf 'max-time = "1s"\n' >>"$config"
   sleep 1
+  # Each that is not ended is reported.
+  run -1 on_host script -qec "'$ctk' lease reclaim --overdue" /dev/null < <(printf 'n\nn\n')
+  [ "$(grep -c 'nothing was done' <<<"$output")" = 2 ] || die "$output"
+  is_held 2
   run -0 lease reclaim --overdue --grace 5s </dev/null
   [ "$(wc -l <<<"$output")" = 2 ]
   is_held 0

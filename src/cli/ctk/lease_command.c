@@ -64,14 +64,11 @@ static int read_span(const char *text, uint64_t *ret_ms, struct graft_error *err
 static int read_claim(struct ctk *ctk, const struct lease_options *given, struct graft_claim *claim,
 		      struct graft_error *err)
 {
+	const char *other = given->count ? "count" : given->share ? "share" : given->model ? "model" : NULL;
 	const char *text = given->claim;
 
-	if (text && given->count)
-		return graft_fail(err, GRAFT_INVALID, 0, "--count and --claim cannot be used together");
-	if (text && given->share)
-		return graft_fail(err, GRAFT_INVALID, 0, "--share and --claim cannot be used together");
-	if (text && given->model)
-		return graft_fail(err, GRAFT_INVALID, 0, "--model and --claim cannot be used together");
+	if (text && other)
+		return graft_fail(err, GRAFT_INVALID, 0, "--%s and --claim cannot be used together", other);
 	if (!text)
 		text = graft_arena_printf(ctk->arena, "%s:%s%s%s", given->share ? "share" : "any",
 					  given->count ? given->count : "1", given->model ? ";model=" : "",
@@ -219,13 +216,6 @@ static int enter_scope(struct ctk *ctk, const struct graft_lease *lease, const s
 	return graft_cgroup_scope_enter(place, &scope, &ctk->steps, err);
 }
 
-static int make_run_holder(struct ctk *ctk, const struct lease_options *given, struct graft_lease_holder *holder,
-			   struct graft_cgroup_place *place, struct graft_error *err)
-{
-	return given->scope ? graft_lease_holder_in_scope(ctk->arena, holder, place, err)
-			    : graft_lease_holder_of_process(0, ctk->arena, holder, err);
-}
-
 static int run_with_lease(struct ctk *ctk, const struct lease_options *given, char **argv, struct graft_error *err)
 {
 	struct graft_lease_ask ask = { .what = argv[0] };
@@ -239,7 +229,8 @@ static int run_with_lease(struct ctk *ctk, const struct lease_options *given, ch
 	if (given->span && read_span(given->span, &ask.for_ms, err) < 0)
 		return -1;
 	if ((given->user && find_lease_user(given->user, &user, err) < 0) ||
-	    make_run_holder(ctk, given, &ask.holder, &place, err) < 0)
+	    (given->scope ? graft_lease_holder_in_scope(ctk->arena, &ask.holder, &place, err)
+			  : graft_lease_holder_of_process(0, ctk->arena, &ask.holder, err)) < 0)
 		return -1;
 	if (take_lease(ctk, given, true, given->user ? user.pw_uid : getuid(), &ask, &lease, &mps, err) < 0 ||
 	    (given->scope && enter_scope(ctk, &lease, &place, err) < 0) || set_variables(&lease, ctk->arena, err) < 0 ||
@@ -262,57 +253,30 @@ static int lease_run(void *target, struct graft_error *err)
 	return EXIT_NO_EXEC;
 }
 
-#define COUNT_OPTION                                                                                     \
-	{                                                                                                \
-		.name = "count", .letter = 'n', .value_name = "N", .help = "Number of GPUs (default 1)", \
-		LEASE_TEXT(count)                                                                        \
-	}
-#define WAIT_OPTION                                                                                 \
-	{                                                                                           \
-		.name = "wait", .value_name = "TIME",                                               \
-		.help = "How long to wait for them (default as config.toml says)", LEASE_TEXT(wait) \
-	}
-#define CLAIM_OPTION                                                                                        \
-	{                                                                                                   \
-		.name = "claim", .value_name = "CLAIM", .help = "What to take, such as 'any:2,model=H100'", \
-		LEASE_TEXT(claim)                                                                           \
-	}
-#define SHARE_OPTION                                                                                          \
-	{                                                                                                     \
-		.name = "share", .help = "Take slots of shared GPUs instead of whole GPUs", LEASE_FLAG(share) \
-	}
-#define MODEL_OPTION                                                                                                \
-	{                                                                                                           \
-		.name = "model", .value_name = "TEXT", .help = "Only GPUs whose name contains this, ignoring case", \
-		LEASE_TEXT(model)                                                                                   \
-	}
-#define OWNER_OPTION                                                                               \
-	{                                                                                          \
-		.name = "owner", .value_name = "NAME",                                             \
-		.help = "Owner of the lease (default the user who called sudo)", LEASE_TEXT(owner) \
-	}
-#define URGENT_OPTION                                                                                              \
-	{                                                                                                          \
-		.name = "urgent", .help = "Go to the head of the queue; no holder loses a GPU", LEASE_FLAG(urgent) \
-	}
+/* clang-format off */
+/* Of run and acquire: what to take, and for whom. */
+#define ASK_OPTIONS                                                                                                    \
+	{ .name = "count", .letter = 'n', TEXT, AT(count), .value_name = "N", .help = "Number of GPUs (default 1)" },  \
+	{ .name = "share", FLAG, AT(share), .help = "Take slots of shared GPUs instead of whole GPUs" },               \
+	{ .name = "model", TEXT, AT(model), .value_name = "TEXT",                                                      \
+	  .help = "Only GPUs whose name contains this, ignoring case" },                                               \
+	{ .name = "claim", TEXT, AT(claim), .value_name = "CLAIM",                                                     \
+	  .help = "What to take, such as 'any:2,model=H100'" },                                                        \
+	{ .name = "wait", TEXT, AT(wait), .value_name = "TIME",                                                        \
+	  .help = "How long to wait for them (default as config.toml says)" },                                         \
+	{ .name = "urgent", FLAG, AT(urgent), .help = "Go to the head of the queue; no holder loses a GPU" },          \
+	{ .name = "owner", TEXT, AT(owner), .value_name = "NAME",                                                      \
+	  .help = "Owner of the lease (default the user who called sudo)" }
+
 static const struct graft_option run_options[] = {
-	COUNT_OPTION,
-	SHARE_OPTION,
-	MODEL_OPTION,
-	CLAIM_OPTION,
-	WAIT_OPTION,
-	URGENT_OPTION,
-	OWNER_OPTION,
-	{ .name = "for",
-	  .value_name = "TIME",
-	  .help =
-	      "How long the command needs them; 'lease list' shows it, and 'reclaim --overdue' may end it afterwards",
-	  LEASE_TEXT(span) },
-	{ .name = "user", .value_name = "NAME", .help = "Run the command as this user", LEASE_TEXT(user) },
-	{ .name = "scope",
-	  .help = "Run the command in its own cgroup, where it can open no other GPU or MIG device",
-	  LEASE_FLAG(scope) },
+	ASK_OPTIONS,
+	{ .name = "for", TEXT, AT(span), .value_name = "TIME",
+	  .help = "How long the command needs them; 'lease list' shows it, and 'reclaim --overdue' may end it afterwards" },
+	{ .name = "user", TEXT, AT(user), .value_name = "NAME", .help = "Run the command as this user" },
+	{ .name = "scope", FLAG, AT(scope),
+	  .help = "Run the command in its own cgroup, where it can open no other GPU or MIG device" },
 };
+/* clang-format on */
 const struct graft_command ctk_lease_run = {
 	LEASE_COMMAND("-- COMMAND [ARG...]"),
 	.name = "run",
@@ -344,20 +308,14 @@ static int lease_acquire(void *target, struct graft_error *err)
 	return ctk_print(ctk, &out);
 }
 
+/* clang-format off */
 static const struct graft_option acquire_options[] = {
-	COUNT_OPTION,
-	SHARE_OPTION,
-	MODEL_OPTION,
-	CLAIM_OPTION,
-	WAIT_OPTION,
-	URGENT_OPTION,
-	OWNER_OPTION,
-	{ .name = "for",
-	  .value_name = "TIME",
-	  .help = "How long to hold them: 90s, 30m, 8h or 2d (default " TOKEN_TIME ")",
-	  LEASE_TEXT(span) },
+	ASK_OPTIONS,
+	{ .name = "for", TEXT, AT(span), .value_name = "TIME",
+	  .help = "How long to hold them: 90s, 30m, 8h or 2d (default " TOKEN_TIME ")" },
 	LEASE_JSON,
 };
+/* clang-format on */
 const struct graft_command ctk_lease_acquire = {
 	CTK_COMMAND,
 	.name = "acquire",
@@ -386,28 +344,21 @@ static int open_lease(struct ctk *ctk, int n_arguments, char **arguments, struct
 	return graft_with_hint(err, "Run 'nvidia-ctk lease list' to see the leases of this host.");
 }
 
-static int release_lease(struct graft_lease_table *table, const struct graft_lease *lease, struct graft_error *err)
-{
-	struct graft_buffer holder = { .max = 512 };
-
-	if (lease->holder.kind == GRAFT_HOLDER_TOKEN)
-		return graft_lease_table_remove(table, lease, "freed", "released", err);
-	graft_lease_describe(lease, table->now.time, &holder);
-	(void)graft_fail(err, GRAFT_INVALID, 0, "lease %s ends with its holder, %s", lease->id,
-			 graft_buffer_text(&holder));
-	graft_buffer_done(&holder);
-	return graft_with_hint(err, "End the holder, or let 'nvidia-ctk lease reclaim' do so.");
-}
-
 static int lease_release(void *target, struct graft_error *err)
 {
 	auto_lease_table struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
+	auto_buffer struct graft_buffer holder = { .max = 512 };
 	const struct lease_options *given = target;
 	const struct graft_lease *lease;
 
 	if (open_lease(given->base.ctk, given->base.argc, given->base.argv, &table, &lease, err) < 0)
 		return -1;
-	return release_lease(&table, lease, err);
+	if (lease->holder.kind == GRAFT_HOLDER_TOKEN)
+		return graft_lease_table_remove(&table, lease, "freed", "released", err);
+	graft_lease_describe(lease, table.now.time, &holder);
+	(void)graft_fail(err, GRAFT_INVALID, 0, "lease %s ends with its holder, %s", lease->id,
+			 graft_buffer_text(&holder));
+	return graft_with_hint(err, "End the holder, or let 'nvidia-ctk lease reclaim' do so.");
 }
 
 const struct graft_command ctk_lease_release = {
@@ -419,12 +370,11 @@ const struct graft_command ctk_lease_release = {
 
 static bool is_confirmed(const struct graft_lease *lease, uint64_t now)
 {
-	struct graft_buffer holder = { .max = 512 };
+	auto_buffer struct graft_buffer holder = { .max = 512 };
 	char answer[8] = "";
 
 	graft_lease_describe(lease, now, &holder);
 	(void)fprintf(stderr, "End lease %s of %s? [y/N] ", lease->id, graft_buffer_text(&holder));
-	graft_buffer_done(&holder);
 	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
@@ -518,15 +468,14 @@ static bool is_overdue(const struct graft_lease *lease, uint64_t now, uint64_t m
 	return (lease->until > 0 && now > lease->until) || (max_ms > 0 && now > lease->since + max_ms);
 }
 
-/* Ends overdue leases, and prints each. Continues if one cannot be ended. */
+/* Ends overdue leases, and prints each. Reports one that cannot be ended, and continues. */
 static int reclaim_overdue(struct ctk *ctk, const struct lease_options *given, uint64_t grace_ms,
 			   struct graft_error *err)
 {
 	struct graft_lease_table table = GRAFT_LEASE_TABLE_INIT;
 	struct graft_config config;
-	struct graft_error own = { .status = GRAFT_OK };
 	uint64_t max_ms, now;
-	int rc = 0;
+	int rc, status = 0;
 
 	if (lease_load_config(ctk, &config, err) < 0)
 		return -1;
@@ -541,8 +490,8 @@ static int reclaim_overdue(struct ctk *ctk, const struct lease_options *given, u
 
 		if (!is_overdue(&table.leases[i], now, max_ms))
 			continue;
-		if (reclaim_lease(ctk, given, &table.leases[i], now, grace_ms, &own) < 0) {
-			*err = own;
+		if (reclaim_lease(ctk, given, &table.leases[i], now, grace_ms, err) < 0) {
+			status = ctk_fail(ctk, err, "%s", "");
 			continue;
 		}
 		graft_buffer_printf(&line, "%s  ", table.leases[i].id);
@@ -550,7 +499,7 @@ static int reclaim_overdue(struct ctk *ctk, const struct lease_options *given, u
 		graft_buffer_char(&line, '\n');
 		(void)ctk_print(ctk, &line);
 	}
-	return rc < 0 || own.status != GRAFT_OK ? -1 : 0;
+	return rc < 0 ? -1 : status;
 }
 
 static int lease_reclaim(void *target, struct graft_error *err)
@@ -567,16 +516,15 @@ static int lease_reclaim(void *target, struct graft_error *err)
 			      : reclaim_one(ctk, given, grace_ms, given->base.argc, given->base.argv, err);
 }
 
+/* clang-format off */
 static const struct graft_option reclaim_options[] = {
-	{ .name = "grace",
-	  .value_name = "TIME",
-	  .help = "How long to wait after SIGTERM before SIGKILL (default " GRACE ")",
-	  LEASE_TEXT(grace) },
-	{ .name = "yes", .letter = 'y', .help = "Do not ask", LEASE_FLAG(yes) },
-	{ .name = "overdue",
-	  .help = "End all leases older than their --for time or graft.leases.max-time",
-	  LEASE_FLAG(overdue) },
+	{ .name = "grace", TEXT, AT(grace), .value_name = "TIME",
+	  .help = "How long to wait after SIGTERM before SIGKILL (default " GRACE ")" },
+	{ .name = "yes", .letter = 'y', FLAG, AT(yes), .help = "Do not ask" },
+	{ .name = "overdue", FLAG, AT(overdue),
+	  .help = "End all leases older than their --for time or graft.leases.max-time" },
 };
+/* clang-format on */
 const struct graft_command ctk_lease_reclaim = {
 	LEASE_COMMAND("[ID]"),
 	.name = "reclaim",
@@ -604,12 +552,12 @@ static int lease_mps(void *target, struct graft_error *err)
 	return graft_lease_mps_keep(&config, given->base.argv[0], lock_fd, &ctk->log, ctk->arena, err);
 }
 
+/* clang-format off */
 static const struct graft_option mps_options[] = {
-	{ .name = "lock",
-	  .value_name = "FD",
-	  .help = "The descriptor of its lock, when it starts itself again",
-	  LEASE_TEXT(lock) },
+	{ .name = "lock", TEXT, AT(lock), .value_name = "FD",
+	  .help = "The descriptor of its lock, when it starts itself again" },
 };
+/* clang-format on */
 const struct graft_command ctk_lease_mps = {
 	LEASE_COMMAND("GPU"),
 	GRAFT_OPTIONS(mps_options),

@@ -3,6 +3,7 @@
 #ifndef GRAFT_CLI_CTK_LEASE_COMMAND_H
 #define GRAFT_CLI_CTK_LEASE_COMMAND_H
 
+#include "base/option_rows.h"
 #include "cli/ctk/ctk.h"
 #include "lease/lease_choice.h"
 #include "lease/lease_table.h"
@@ -15,14 +16,10 @@ struct lease_options {
 	const char *count, *claim, *wait, *span, *grace, *owner, *user, *output, *lock, *model;
 };
 
-#define LEASE_FLAG(member) .parse = graft_option_set_true, .offset = offsetof(struct lease_options, member)
-#define LEASE_TEXT(member)                                                   \
-	.argument = GRAFT_OPTION_REQUIRED, .parse = graft_option_set_string, \
-	.offset = offsetof(struct lease_options, member)
-#define LEASE_JSON                                                                   \
-	{                                                                            \
-		.name = "json", .help = "Print the result as JSON", LEASE_FLAG(json) \
-	}
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct lease_options, member)
+#define LEASE_JSON { .name = "json", FLAG, AT(json), .help = "Print the result as JSON" }
+/* clang-format on */
 
 /* Like CTK_COMMAND, for a command whose options come before its arguments. */
 #define LEASE_COMMAND(words) .arguments = words, .max_arguments = -1, .go_style = true

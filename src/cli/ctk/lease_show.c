@@ -47,18 +47,13 @@ static int open_view(struct ctk *ctk, bool change, struct view *view, struct gra
 	return graft_lease_look_at(&look, &view->table, &view->host, err);
 }
 
-static void close_view(struct view *view)
-{
-	graft_lease_table_close(&view->table);
-}
-
 /* ---- list ---- */
 
 /* A row for each part of the GPU that the lease holds. */
 static void add_lease_rows(const struct view *view, const struct graft_lendable_gpu *gpu,
 			   const struct graft_lease *lease, struct graft_buffer *out)
 {
-	struct graft_buffer holder = { .max = 512 };
+	auto_buffer struct graft_buffer holder = { .max = 512 };
 
 	graft_lease_describe(lease, view->table.now.time, &holder);
 	for (size_t i = 0; i < lease->n_slots; i++) {
@@ -75,7 +70,6 @@ static void add_lease_rows(const struct view *view, const struct graft_lendable_
 			graft_buffer_printf(out, "  slot %u", slot->replica);
 		graft_buffer_char(out, '\n');
 	}
-	graft_buffer_done(&holder);
 }
 
 static uint32_t count_free_slots(const struct view *view, const struct graft_lendable_gpu *gpu)
@@ -147,10 +141,7 @@ static void add_json_gpu(const struct view *view, const struct graft_lendable_gp
 		graft_buffer_printf(out, ", \"sharing\": \"%s\", \"slots\": %u, \"free\": %u",
 				    view->host.mps ? "mps" : "time-slice", gpu->replicas, count_free_slots(view, gpu));
 	graft_buffer_string(out, ", \"leases\": [");
-	for (; i < n; i++) {
-		i = graft_lease_next_of_gpu(view->table.leases, n, i, gpu->uuid);
-		if (i == n)
-			break;
+	for (; (i = graft_lease_next_of_gpu(view->table.leases, n, i, gpu->uuid)) < n; i++) {
 		graft_buffer_printf(out, "%s\"%s\"", separator, view->table.leases[i].id);
 		separator = ", ";
 	}
@@ -219,7 +210,7 @@ static int print_list(struct ctk *ctk, const struct lease_options *given, bool s
 	int rc;
 
 	if (open_view(ctk, false, &view, err) < 0) {
-		close_view(&view);
+		graft_lease_table_close(&view.table);
 		return -1;
 	}
 	if (given->json)
@@ -237,7 +228,7 @@ static int print_list(struct ctk *ctk, const struct lease_options *given, bool s
 	rc = ctk_print(ctk, &out);
 	if (screen)
 		warn_of_damages(&view);
-	close_view(&view);
+	graft_lease_table_close(&view.table);
 	return rc;
 }
 
@@ -264,13 +255,12 @@ static int lease_list(void *target, struct graft_error *err)
 	return given->watch ? watch_list(given->base.ctk, given, err) : print_list(given->base.ctk, given, false, err);
 }
 
+/* clang-format off */
 static const struct graft_option list_options[] = {
 	LEASE_JSON,
-	{ .name = "watch",
-	  .letter = 'w',
-	  .help = "Print the list again every second until interrupted",
-	  LEASE_FLAG(watch) },
+	{ .name = "watch", .letter = 'w', FLAG, AT(watch), .help = "Print the list again every second until interrupted" },
 };
+/* clang-format on */
 const struct graft_command ctk_lease_list = {
 	CTK_COMMAND,
 	.name = "list",
@@ -281,12 +271,16 @@ const struct graft_command ctk_lease_list = {
 
 /* ---- metrics ---- */
 
+static void add_family(struct graft_buffer *out, const char *name, const char *help)
+{
+	graft_buffer_printf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+}
+
 static void add_owner_metrics(const struct view *view, struct graft_buffer *out)
 {
 	const struct graft_lease *leases = view->table.leases;
 
-	graft_buffer_string(out, "# HELP graft_lease_owner_slots GPUs and MIG devices that a user holds.\n"
-				 "# TYPE graft_lease_owner_slots gauge\n");
+	add_family(out, "graft_lease_owner_slots", "GPUs and MIG devices that a user holds.");
 	for (size_t i = 0; i < view->table.n_leases; i++) {
 		size_t first = 0;
 
@@ -305,8 +299,7 @@ static void add_owner_metrics(const struct view *view, struct graft_buffer *out)
 
 static void add_state_metrics(const struct view *view, struct graft_buffer *out)
 {
-	graft_buffer_string(out, "# HELP graft_lease_gpu_failed The GPU is not lent, because it has failed.\n"
-				 "# TYPE graft_lease_gpu_failed gauge\n");
+	add_family(out, "graft_lease_gpu_failed", "The GPU is not lent, because it has failed.");
 	for (size_t i = 0; i < view->host.n_gpus; i++)
 		graft_buffer_printf(out, "graft_lease_gpu_failed{gpu=\"%u\",uuid=\"%s\"} %d\n",
 				    view->host.gpus[i].index, view->host.gpus[i].uuid ? view->host.gpus[i].uuid : "",
@@ -315,8 +308,7 @@ static void add_state_metrics(const struct view *view, struct graft_buffer *out)
 
 static void add_slot_metrics(const struct view *view, struct graft_buffer *out)
 {
-	graft_buffer_string(out, "# HELP graft_lease_gpu_free_slots Slots of a shared GPU that are free.\n"
-				 "# TYPE graft_lease_gpu_free_slots gauge\n");
+	add_family(out, "graft_lease_gpu_free_slots", "Slots of a shared GPU that are free.");
 	for (size_t i = 0; i < view->host.n_gpus; i++) {
 		const struct graft_lendable_gpu *gpu = &view->host.gpus[i];
 
@@ -331,29 +323,25 @@ static void add_slot_metrics(const struct view *view, struct graft_buffer *out)
 /* The text that node_exporter's textfile collector reads. */
 static void add_lease_metrics(const struct view *view, struct graft_buffer *out)
 {
-	graft_buffer_string(out, "# HELP graft_lease_gpu_leases Leases that hold the GPU or a MIG device of it.\n"
-				 "# TYPE graft_lease_gpu_leases gauge\n");
+	const struct graft_lease *leases = view->table.leases;
+
+	add_family(out, "graft_lease_gpu_leases", "Leases that hold the GPU or a MIG device of it.");
 	for (size_t i = 0; i < view->host.n_gpus; i++) {
 		const struct graft_lendable_gpu *gpu = &view->host.gpus[i];
-		size_t n = 0, at = 0;
+		size_t n = 0, n_leases = gpu->uuid ? view->table.n_leases : 0;
 
-		while (gpu->uuid && (at = graft_lease_next_of_gpu(view->table.leases, view->table.n_leases, at,
-								  gpu->uuid)) < view->table.n_leases) {
+		for (size_t at = 0; (at = graft_lease_next_of_gpu(leases, n_leases, at, gpu->uuid)) < n_leases; at++)
 			n++;
-			at++;
-		}
 		graft_buffer_printf(out, "graft_lease_gpu_leases{gpu=\"%u\",uuid=\"%s\"} %zu\n", gpu->index,
 				    gpu->uuid ? gpu->uuid : "", n);
 	}
 	add_state_metrics(view, out);
 	add_slot_metrics(view, out);
 	add_owner_metrics(view, out);
-	graft_buffer_printf(out,
-			    "# HELP graft_lease_waiting Processes that wait for a lease.\n"
-			    "# TYPE graft_lease_waiting gauge\ngraft_lease_waiting %zu\n"
-			    "# HELP graft_lease_damaged Damaged files, which stop all lending.\n"
-			    "# TYPE graft_lease_damaged gauge\ngraft_lease_damaged %zu\n",
-			    view->table.n_tickets, view->table.n_damages);
+	add_family(out, "graft_lease_waiting", "Processes that wait for a lease.");
+	graft_buffer_printf(out, "graft_lease_waiting %zu\n", view->table.n_tickets);
+	add_family(out, "graft_lease_damaged", "Damaged files, which stop all lending.");
+	graft_buffer_printf(out, "graft_lease_damaged %zu\n", view->table.n_damages);
 }
 
 static int lease_metrics(void *target, struct graft_error *err)
@@ -365,7 +353,7 @@ static int lease_metrics(void *target, struct graft_error *err)
 
 	if (rc == 0)
 		add_lease_metrics(&view, &out);
-	close_view(&view);
+	graft_lease_table_close(&view.table);
 	if (rc == 0 && !given->output)
 		return ctk_print(given->base.ctk, &out);
 	if (rc == 0)
@@ -375,12 +363,12 @@ static int lease_metrics(void *target, struct graft_error *err)
 	return rc;
 }
 
+/* clang-format off */
 static const struct graft_option metrics_options[] = {
-	{ .name = "output",
-	  .value_name = "FILE",
-	  .help = "Write to this file, replacing it atomically (default standard output)",
-	  LEASE_TEXT(output) },
+	{ .name = "output", TEXT, AT(output), .value_name = "FILE",
+	  .help = "Write to this file, replacing it atomically (default standard output)" },
 };
+/* clang-format on */
 const struct graft_command ctk_lease_metrics = {
 	CTK_COMMAND,
 	.name = "metrics",
@@ -519,11 +507,11 @@ static int lease_history(void *target, struct graft_error *err)
 		return graft_fail_memory(err);
 	graft_buffer_string(&out, given->json ? "[" : "");
 	for (; *text != '\0'; text = next) {
-		const char *end = strchrnul(text, '\n'), *found = word ? strstr(text, word) : text;
+		const char *end = strchrnul(text, '\n');
 		char *line;
 
 		next = *end == '\n' ? end + 1 : end;
-		if (!found || found >= end)
+		if (word && !memmem(text, (size_t)(end - text), word, strlen(word)))
 			continue;
 		line = given->json ? graft_arena_strndup(ctk->arena, text, (size_t)(end - text)) : NULL;
 		if (line)
@@ -535,10 +523,12 @@ static int lease_history(void *target, struct graft_error *err)
 	return graft_arena_failed(ctk->arena) ? graft_fail_memory(err) : ctk_print(ctk, &out);
 }
 
+/* clang-format off */
 static const struct graft_option history_options[] = {
 	LEASE_JSON,
-	{ .name = "owner", .value_name = "OWNER", .help = "Only leases of this user id or owner", LEASE_TEXT(owner) },
+	{ .name = "owner", TEXT, AT(owner), .value_name = "OWNER", .help = "Only leases of this user id or owner" },
 };
+/* clang-format on */
 const struct graft_command ctk_lease_history = {
 	CTK_COMMAND,
 	.name = "history",
@@ -649,15 +639,15 @@ static int lease_doctor(void *target, struct graft_error *err)
 	status = ctk_print(given->base.ctk, &out);
 	if (view.table.n_damages > 0)
 		status = 1;
-	close_view(&view);
+	graft_lease_table_close(&view.table);
 	return rc < 0 ? -1 : status;
 }
 
+/* clang-format off */
 static const struct graft_option doctor_options[] = {
-	{ .name = "repair",
-	  .help = "Remove damaged files, if no process uses a GPU without a lease",
-	  LEASE_FLAG(repair) },
+	{ .name = "repair", FLAG, AT(repair), .help = "Remove damaged files, if no process uses a GPU without a lease" },
 };
+/* clang-format on */
 const struct graft_command ctk_lease_doctor = {
 	CTK_COMMAND,
 	.name = "doctor",
