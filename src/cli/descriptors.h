@@ -8,5 +8,7 @@
  * that we open (a log, a file of the container) would get such a number and receive our messages.
  */
 void cli_open_standard_descriptors(void);
+/* Closes all others. SECURITY: a hook inherits what an engine or a runtime had open. */
+void cli_close_other_descriptors(void);
 
 #endif

@@ -4,22 +4,15 @@
  * environment, working directory and descriptors from an image (docs/decisions/0011-static-hook.md
  * names the attacks).
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/sys.h"
 #include "cli/cdi_hook/cdi_hook.h"
 #include "cli/descriptors.h"
-
-#define FIRST_FD (STDERR_FILENO + 1)
-#define MAX_FD   65536 /* limit on kernels without close_range(2) */
 
 /* If the new name is set, the old one is ignored, whatever the value; an empty value is false. */
 static bool is_set(const char *name, const char *old_name)
@@ -31,18 +24,6 @@ static bool is_set(const char *name, const char *old_name)
 	if (!value)
 		value = secure_getenv(old_name);
 	return value && value[0] != '\0' && graft_option_set_true(&set, &flag, value, NULL) == 0 && set;
-}
-
-/* BASELINE 5.9: close_range(2). */
-static void close_inherited(void)
-{
-	struct rlimit limit = { .rlim_cur = MAX_FD };
-
-	if (graft_close_range(FIRST_FD, ~0u, 0) == 0)
-		return;
-	(void)getrlimit(RLIMIT_NOFILE, &limit);
-	for (int fd = FIRST_FD; fd < MAX_FD && (rlim_t)fd < limit.rlim_cur; fd++)
-		(void)close(fd);
 }
 
 /* Neither a closed log pipe nor a file size limit may kill the process between two changes. */
@@ -61,7 +42,7 @@ void cdi_hook_isolate(struct cdi_hook *hook)
 	if (clearenv() != 0)
 		environ = NULL;
 	cli_open_standard_descriptors();
-	close_inherited();
+	cli_close_other_descriptors();
 	ignore_signals();
 	/*
 	 * Neither can fail here; graft_caps_limit() repeats and checks them before the container is

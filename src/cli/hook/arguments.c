@@ -19,28 +19,13 @@ static const struct graft_option options[] = {
 };
 /* clang-format on */
 
-static const struct graft_command prestart = {
-	.name = "prestart",
-	.arguments = "",
-	.summary = "Give the container the GPUs that it asks for",
-	.max_arguments = -1,
-	.go_style = true,
-};
-static const struct graft_command poststart = {
-	.name = "poststart",
-	.arguments = "",
-	.summary = "Do nothing",
-	.max_arguments = -1,
-	.go_style = true,
-};
-static const struct graft_command poststop = {
-	.name = "poststop",
-	.arguments = "",
-	.summary = "Do nothing",
-	.max_arguments = -1,
-	.go_style = true,
-};
 /* clang-format off */
+#define STAGE(name_, summary_) \
+	{ .name = name_, .arguments = "", .summary = summary_, .max_arguments = -1, .go_style = true }
+static const struct graft_command prestart = STAGE("prestart", "Give the container the GPUs that it asks for");
+static const struct graft_command poststart = STAGE("poststart", "Do nothing");
+static const struct graft_command poststop = STAGE("poststop", "Do nothing");
+
 static const struct graft_option lease_options[] = {
 	{ .name = "count", .letter = 'n', TEXT, AT(count), .value_name = "N",
 	  .help = "Number of GPUs (default 1)" },

@@ -12,13 +12,10 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
-#include "base/sys.h"
-#include "cli/cli.h"
+#include "cli/descriptors.h"
 #include "cli/hook/command.h"
 #include "start/find_program.h"
 #include "start/hook_variables.h"
-
-#define DESCRIPTORS_MAX 4096
 
 static bool is_hook_variable(const char *entry, const char *name)
 {
@@ -46,11 +43,7 @@ void hook_environment_take(struct hook_environment *environment)
 {
 	environment->given = environ;
 	hook_environment_forget(environment);
-	if (graft_close_range(STDERR_FILENO + 1, ~0u, 0) == 0)
-		return;
-	/* BASELINE 5.9: no close_range. */
-	for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS_MAX; fd++)
-		(void)close(fd);
+	cli_close_other_descriptors();
 }
 
 static bool has_string(const struct graft_json_node *list, const char *entry)
