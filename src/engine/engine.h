@@ -98,24 +98,22 @@ struct graft_engine_changes {
 	size_t n_notes;
 };
 
-/*
- * An engine. The functions allocate their results in `arena`; these also borrow strings of the
- * request.
- */
+/* Allocates its results in `arena`; they also borrow strings of the request. */
+typedef int graft_engine_function(const struct graft_engine_request *request, struct graft_arena *arena,
+				  struct graft_engine_changes *ret_changes, struct graft_error *err);
+
 struct graft_engine {
 	const char *name;                       /* "docker" */
 	const char *config_path, *drop_in_path; /* drop_in_path NULL: the engine has no drop-ins */
 	bool needs_absolute_path;               /* of the runtime */
 	bool has_cdi_switch;
-	int (*configure)(const struct graft_engine_request *request, struct graft_arena *arena,
-			 struct graft_engine_changes *ret_changes, struct graft_error *err);
+	graft_engine_function *configure;
 	/*
 	 * Removes what configure() put into the same files and restores it from the backup where
 	 * that has it. If nothing else differs from the backup, its bytes are restored; a file that
 	 * becomes empty and had no backup is removed.
 	 */
-	int (*undo)(const struct graft_engine_request *request, struct graft_arena *arena,
-		    struct graft_engine_changes *ret_changes, struct graft_error *err);
+	graft_engine_function *undo;
 };
 
 extern const struct graft_engine graft_engine_docker, graft_engine_containerd, graft_engine_crio, graft_engine_podman;
@@ -148,10 +146,7 @@ int graft_engine_oci_hook(const char *hook_path, struct graft_arena *arena, stru
  * with its directory if Podman does not search that by default. They use request->hook and
  * hook_path and ignore the runtime.
  */
-int graft_engine_podman_hook(const struct graft_engine_request *request, struct graft_arena *arena,
-			     struct graft_engine_changes *ret_changes, struct graft_error *err);
-int graft_engine_podman_unhook(const struct graft_engine_request *request, struct graft_arena *arena,
-			       struct graft_engine_changes *ret_changes, struct graft_error *err);
+graft_engine_function graft_engine_podman_hook, graft_engine_podman_unhook;
 
 /*
  * Returns the version of a containerd configuration, for callers that interpret it: 1, 2, 3. -1: it

@@ -308,20 +308,18 @@ static int rebase(struct ctk *ctk, const char *option, const char *root, const s
 static int read_places(struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_places *places,
 		       struct graft_error *err)
 {
-	const char *root;
+	const char *dev_root = given->dev_root && given->dev_root[0] != '\0' ? given->dev_root : NULL, *root;
 
-	if (read_driver_root(ctk, given, &root, err) < 0)
+	if (read_driver_root(ctk, given, &root, err) < 0 || ctk_clean_root(ctk, "driver-root", &root, err) < 0 ||
+	    (dev_root && ctk_clean_root(ctk, "dev-root", &dev_root, err) < 0))
 		return -1;
-	*places = (struct graft_cdi_places){ .driver_root = ctk_clean_root(ctk, "driver-root", root),
+	*places = (struct graft_cdi_places){ .driver_root = root,
+					     .dev_root = dev_root,
 					     .path = secure_getenv("PATH"),
 					     .csv_files = given->csv_files.items,
 					     .n_csv_files = given->csv_files.n,
 					     .csv_ignore_patterns = given->csv_ignore_patterns.items,
 					     .n_csv_ignore_patterns = given->csv_ignore_patterns.n };
-	if (given->dev_root && given->dev_root[0] != '\0')
-		places->dev_root = ctk_clean_root(ctk, "dev-root", given->dev_root);
-	if (!places->driver_root || (given->dev_root && given->dev_root[0] != '\0' && !places->dev_root))
-		return 1; /* already reported */
 	if (rebase(ctk, "library-search-path", places->driver_root, &given->library_search_path,
 		   &places->library_directories, &places->n_library_directories, err) < 0)
 		return -1;
@@ -390,7 +388,6 @@ int ctk_cdi_decide(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ct
 {
 	struct graft_cdi_wish *wish = &ret_decision->wish;
 	const char *compat = given->csv_compat_directory;
-	int rc;
 
 	*ret_decision = (struct ctk_cdi_decision){ .output = NULL };
 	if (read_generate_flags(ctk, given, ret_decision, err) < 0)
@@ -406,9 +403,8 @@ int ctk_cdi_decide(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ct
 	    read_capabilities(given, &wish->capabilities, err) < 0)
 		return -1;
 	read_ids(ctk, given, wish);
-	rc = read_places(ctk, given, &ret_decision->places, err);
-	if (rc != 0)
-		return rc;
+	if (read_places(ctk, given, &ret_decision->places, err) < 0)
+		return -1;
 	if (wish->mode == GRAFT_CDI_MODES &&
 	    graft_cdi_detect_mode(&ret_decision->places, &ctk->log, &wish->mode, err) < 0)
 		return -1;

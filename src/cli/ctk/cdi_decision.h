@@ -37,8 +37,8 @@ struct ctk_cdi_decision {
 };
 
 /*
- * Evaluates the flags. All strings of *ret_decision are borrowed. Returns 0; -1 with the error set;
- * 1 if the error was already reported.
+ * Evaluates the flags. All strings of *ret_decision are borrowed. Returns 0, or -1 with the error
+ * set.
  */
 int ctk_cdi_decide(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_decision *ret_decision,
 		   struct graft_error *err);

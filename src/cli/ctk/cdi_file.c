@@ -86,25 +86,19 @@ static int write_cdi_text(const struct ctk *ctk, const char *path, const struct 
 	return rc < 0 ? graft_fail_errno(err, -rc, "write failed: standard output") : 0;
 }
 
-int ctk_cdi_save(struct ctk *ctk, const struct graft_cdi_spec *spec, const char *path, const char **ret_path,
-		 struct graft_error *err)
+int ctk_cdi_save(struct ctk *ctk, const struct graft_cdi_spec *spec, const char *path, struct graft_error *err)
 {
 	bool json = path && graft_ends_with(path, ".json");
-	struct graft_buffer text = { .max = 0 };
-	const char *name = path;
-	int rc;
+	auto_buffer struct graft_buffer text = { .max = 0 };
 
-	if (!path || path[0] == '\0')
-		name = NULL;
-	else if (!json && !graft_ends_with(path, ".yaml"))
-		name = graft_arena_printf(ctk->arena, "%s.yaml", path);
-	if (graft_arena_failed(ctk->arena))
-		return graft_fail_memory(err);
-	rc = graft_cdi_spec_write(spec, json ? GRAFT_CDI_JSON : GRAFT_CDI_YAML, &text, err);
-	if (rc == 0)
-		rc = write_cdi_text(ctk, name, &text, err);
-	graft_buffer_done(&text);
-	if (rc == 0 && ret_path)
-		*ret_path = name;
-	return rc;
+	if (path && path[0] == '\0')
+		path = NULL;
+	if (path && !json && !graft_ends_with(path, ".yaml")) {
+		path = graft_arena_printf(ctk->arena, "%s.yaml", path);
+		if (!path)
+			return graft_fail_memory(err);
+	}
+	if (graft_cdi_spec_write(spec, json ? GRAFT_CDI_JSON : GRAFT_CDI_YAML, &text, err) < 0)
+		return -1;
+	return write_cdi_text(ctk, path, &text, err);
 }

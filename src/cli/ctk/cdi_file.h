@@ -50,11 +50,9 @@ int ctk_cdi_read(struct ctk *ctk, const char *path, struct graft_cdi_spec *ret_s
 
 /*
  * Writes a spec (mode 0644) to a file. The suffix, ".json" or ".yaml", selects the format; any
- * other name gets ".yaml" appended. NULL and "" mean standard output, in YAML. *ret_path (may be
- * NULL) is set to the name of the file, or to NULL for standard output. Returns 0, or -1 with the
- * error set.
+ * other name gets ".yaml" appended. NULL and "" mean standard output, in YAML. Returns 0, or -1
+ * with the error set.
  */
-int ctk_cdi_save(struct ctk *ctk, const struct graft_cdi_spec *spec, const char *path, const char **ret_path,
-		 struct graft_error *err);
+int ctk_cdi_save(struct ctk *ctk, const struct graft_cdi_spec *spec, const char *path, struct graft_error *err);
 
 #endif

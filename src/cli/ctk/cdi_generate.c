@@ -288,10 +288,10 @@ static int generate_cdi_specs(void *target, struct graft_error *err)
 	struct graft_cdi_host host = { .inventory = NULL };
 	struct graft_cdi_specs specs = { .n = 0 };
 	struct ctk_cdi_decision decision;
-	int rc = ctk_cdi_decide(ctk, given, &decision, err);
+	int rc;
 
-	if (rc != 0)
-		return rc;
+	if (ctk_cdi_decide(ctk, given, &decision, err) < 0)
+		return -1;
 	decision.wish.flags = ctk_cdi_flags_text(ctk, ctk->given, ctk->n_given);
 	if (!decision.wish.flags)
 		return graft_fail_memory(err);

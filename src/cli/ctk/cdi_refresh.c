@@ -219,24 +219,20 @@ static int generate_refresh_target(struct refresh *refresh, const struct target 
 {
 	const struct ctk_sink sink = { keep_file, refresh };
 	struct ctk inner = *refresh->ctk;
-	char **argv = graft_arena_list(inner.arena, target->n_words + 3, sizeof(*argv));
-	size_t n = 0;
+	const char **words = graft_arena_list(inner.arena, target->n_words + 1, sizeof(*words));
 
 	refresh->made = NULL;
 	refresh->n_made = 0;
-	if (!argv)
+	if (!words)
 		return 1;
-	argv[n++] = graft_arena_strdup(inner.arena, ctk_cdi_generate.name);
 	for (size_t i = 0; i < target->n_words; i++)
-		argv[n++] = graft_arena_strdup(inner.arena, target->words[i]);
-	argv[n++] = graft_arena_printf(inner.arena, "--output=%s", target->path);
-	if (graft_arena_failed(inner.arena))
-		return 1;
+		words[i] = target->words[i];
+	words[target->n_words] = graft_arena_printf(inner.arena, "--output=%s", target->path);
 	inner.sink = &sink;
 	inner.no_variables = true;
 	inner.config = NULL; /* if there was one, an option names it */
 	inner.quiet = inner.quiet || !inner.debug;
-	return ctk_run_command(&inner, &ctk_cdi_generate, (int)n, argv);
+	return ctk_run_words(&inner, &ctk_cdi_generate, words, target->n_words + 1);
 }
 
 /* ---- differences ---- */
@@ -447,7 +443,7 @@ static int mend_open_spec(struct refresh *refresh, struct graft_cdi_spec *spec, 
 	graft_info(&ctk->log, "CDI spec %s has hooks without an environment (%s)", spec->file, program);
 	if (!refresh->given->check) {
 		if (graft_spec_hooks_mend_all(find_hook_beside_toolkit(refresh, spec), ctk->arena, spec, err) < 0 ||
-		    ctk_cdi_save(ctk, spec, spec->file, NULL, err) < 0)
+		    ctk_cdi_save(ctk, spec, spec->file, err) < 0)
 			return -1;
 		graft_info(&ctk->log, "Wrote CDI spec %s", spec->file);
 	}

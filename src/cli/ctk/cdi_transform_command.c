@@ -48,7 +48,7 @@ static int transform(void *target, struct graft_error *err)
 	/* SECURITY: a rewritten specification has no hook that an image's variables reach. */
 	if (graft_spec_hooks_mend_all(NULL, ctk->arena, &changed, err) < 0)
 		return ctk_fail(ctk, err, "failed to transform CDI specification");
-	if (ctk_cdi_save(ctk, &changed, given->output, NULL, err) < 0)
+	if (ctk_cdi_save(ctk, &changed, given->output, err) < 0)
 		return ctk_fail(ctk, err, "failed to save CDI specification");
 	return 0;
 }

@@ -62,14 +62,11 @@ static void read_ctk_config_host(struct graft_arena *arena, struct graft_config_
 
 static int make_defaults(struct document *document, struct graft_arena *arena, struct graft_error *err)
 {
-	struct graft_buffer text = { .max = 0 };
-	int rc = graft_config_default_document(&document->host, arena, &text, err);
+	auto_buffer struct graft_buffer text = { .max = 0 };
 
-	if (rc == 0)
-		rc = graft_toml_parse("built-in configuration", graft_buffer_text(&text), text.length, &document->toml,
-				      err);
-	graft_buffer_done(&text);
-	return rc;
+	if (graft_config_default_document(&document->host, arena, &text, err) < 0)
+		return -1;
+	return graft_toml_parse("built-in configuration", graft_buffer_text(&text), text.length, &document->toml, err);
 }
 
 /* Returns whether the file being read will also be written. */
@@ -118,8 +115,7 @@ static int load_ctk_config(struct document *document, const struct config_option
 	return make_defaults(document, arena, err);
 }
 
-/* Values are written as they are: another version of the programs may understand them. */
-static int warn_of_mistakes(const struct ctk *ctk, const struct graft_config *config, struct graft_error *err)
+int ctk_warn_of_mistakes(const struct ctk *ctk, const struct graft_config *config, struct graft_error *err)
 {
 	struct graft_config_mistake *mistakes;
 	size_t n;
@@ -144,30 +140,16 @@ static int change_ctk_config(struct document *document, const struct config_opti
 	}
 	if (graft_config_read(document->toml, &document->host, ctk->arena, &config, err) < 0)
 		return graft_wrap(err, "unable to create config");
-	return warn_of_mistakes(ctk, &config, err);
+	return ctk_warn_of_mistakes(ctk, &config, err);
 }
 
-static int write_ctk_config(const struct ctk *ctk, const char *path, const char *text, size_t length)
+static int write_ctk_config(const struct ctk *ctk, const char *path, const char *text, size_t length,
+			    struct graft_error *err)
 {
-	struct graft_buffer out = { .max = 0 };
-	struct graft_error err = { .status = GRAFT_OK };
-
-	if (!path || path[0] == '\0') {
-		graft_buffer_add(&out, text, length);
-		return ctk_print(ctk, &out);
-	}
-	if (graft_host_file_write(path, text, length, FILE_MODE, &err) < 0)
-		return ctk_fail(ctk, &err, "unable to save config");
-	return 0;
-}
-
-/* Leaves the file alone if it already contains the result. */
-static int write_ctk_config_in_place(const struct ctk *ctk, const struct document *document, bool changed)
-{
-	size_t length;
-	const char *text = graft_toml_text(document->toml, &length);
-
-	return changed || document->missing ? write_ctk_config(ctk, document->path, text, length) : 0;
+	if (!path || path[0] == '\0')
+		return ctk_print_bytes(ctk, text, length);
+	return graft_host_file_write(path, text, length, FILE_MODE, err) < 0 ? graft_wrap(err, "unable to save config")
+									     : 0;
 }
 
 /* ---- config ---- */
@@ -189,7 +171,7 @@ static int check_ctk_config_options(const struct config_options *options, struct
 static int edit_ctk_config(const struct config_options *options, struct document *document, struct graft_error *err)
 {
 	const struct ctk *ctk = options->base.ctk;
-	const char *before;
+	const char *before, *text;
 	size_t length, length_before;
 
 	if (check_ctk_config_options(options, err) < 0 || load_ctk_config(document, options, err) < 0)
@@ -200,12 +182,13 @@ static int edit_ctk_config(const struct config_options *options, struct document
 		return graft_fail_memory(err);
 	if (change_ctk_config(document, options, err) < 0)
 		return -1;
-	(void)graft_toml_text(document->toml, &length);
-	if (options->in_place)
-		return write_ctk_config_in_place(
-		    ctk, document,
-		    length != length_before || memcmp(graft_toml_text(document->toml, &length), before, length) != 0);
-	return write_ctk_config(ctk, options->output, graft_toml_text(document->toml, &length), length);
+	text = graft_toml_text(document->toml, &length);
+	if (!options->in_place)
+		return write_ctk_config(ctk, options->output, text, length, err);
+	/* A file that already contains the result is left alone. */
+	if (!document->missing && length == length_before && memcmp(text, before, length) == 0)
+		return 0;
+	return write_ctk_config(ctk, document->path, text, length, err);
 }
 
 static int config(void *target, struct graft_error *err)
@@ -239,15 +222,12 @@ static int write_default(void *target, struct graft_error *err)
 	const struct default_options *options = target;
 	const struct ctk *ctk = options->base.ctk;
 	struct graft_config_host host;
-	struct graft_buffer text = { .max = 0 };
-	int status;
+	auto_buffer struct graft_buffer text = { .max = 0 };
 
 	read_ctk_config_host(ctk->arena, &host);
-	status = graft_config_default_document(&host, ctk->arena, &text, err);
-	if (status == 0)
-		status = write_ctk_config(ctk, options->output, graft_buffer_text(&text), text.length);
-	graft_buffer_done(&text);
-	return status;
+	if (graft_config_default_document(&host, ctk->arena, &text, err) < 0)
+		return -1;
+	return write_ctk_config(ctk, options->output, graft_buffer_text(&text), text.length, err);
 }
 
 static const struct graft_command config_default = {

@@ -133,35 +133,33 @@ static int link_nodes_in_dev_char(const struct options *options, struct graft_er
 	return rc;
 }
 
-/* Runs the steps that require --create-all. Returns the exit status. */
-static int prepare_nodes_to_link(struct options *options)
+/* Runs the steps that require --create-all. */
+static int prepare_nodes_to_link(struct options *options, struct graft_error *err)
 {
 	const struct ctk *ctk = options->base.ctk;
-	int status = 0;
 
 	if (options->load_kernel_modules && !options->create_all)
 		graft_warn(&ctk->log, "--load-kernel-modules is ignored without --create-all");
-	else if (options->load_kernel_modules)
-		status = ctk_load_kernel_modules(ctk, options->driver_root, options->dry_run);
+	else if (options->load_kernel_modules &&
+		 ctk_load_kernel_modules(ctk, options->driver_root, options->dry_run, err) < 0)
+		return -1;
 	if (options->create_device_nodes && !options->create_all)
 		graft_warn(&ctk->log, "--create-device-nodes is ignored without --create-all");
-	else if (status == 0 && options->create_device_nodes)
-		status = ctk_make_control_nodes(ctk, "/", options->dry_run);
-	return status;
+	else if (options->create_device_nodes)
+		return ctk_make_control_nodes(ctk, "/", options->dry_run, err);
+	return 0;
 }
 
 static int create_dev_char_symlinks(void *target, struct graft_error *err)
 {
 	struct options *options = target;
-	int status;
 
-	options->driver_root = ctk_clean_root(options->base.ctk, "driver-root", options->driver_root);
-	if (!options->driver_root)
-		return 1;
 	if (options->dev_char_path[0] == '\0')
 		options->dev_char_path = "/dev/char";
-	status = prepare_nodes_to_link(options);
-	return status == 0 ? link_nodes_in_dev_char(options, err) : status;
+	if (ctk_clean_root(options->base.ctk, "driver-root", &options->driver_root, err) < 0 ||
+	    prepare_nodes_to_link(options, err) < 0)
+		return -1;
+	return link_nodes_in_dev_char(options, err);
 }
 
 /* clang-format off */

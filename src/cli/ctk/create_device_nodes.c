@@ -18,24 +18,17 @@ static int create_device_nodes(void *target, struct graft_error *err)
 {
 	struct options *options = target;
 	const struct ctk *ctk = options->base.ctk;
-	int status = 0;
 
-	(void)err;
-	options->root = ctk_clean_root(ctk, "root", options->root);
-	if (!options->root)
-		return 1;
+	if (ctk_clean_root(ctk, "root", &options->root, err) < 0)
+		return -1;
 	if (!options->dev_root || options->dev_root[0] == '\0') {
 		options->dev_root = options->root;
 		graft_info(&ctk->log, "Using dev-root \"%s\"", options->dev_root);
 	}
-	options->dev_root = ctk_clean_root(ctk, "dev-root", options->dev_root);
-	if (!options->dev_root)
-		return 1;
-	if (options->load_kernel_modules)
-		status = ctk_load_kernel_modules(ctk, options->root, options->dry_run);
-	if (status == 0 && options->control_devices)
-		status = ctk_make_control_nodes(ctk, options->dev_root, options->dry_run);
-	return status;
+	if (ctk_clean_root(ctk, "dev-root", &options->dev_root, err) < 0 ||
+	    (options->load_kernel_modules && ctk_load_kernel_modules(ctk, options->root, options->dry_run, err) < 0))
+		return -1;
+	return options->control_devices ? ctk_make_control_nodes(ctk, options->dev_root, options->dry_run, err) : 0;
 }
 
 /* clang-format off */

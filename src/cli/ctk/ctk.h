@@ -22,8 +22,7 @@
 #define CTK_PROGRAM "nvidia-ctk"
 
 struct ctk {
-	const char *program; /* always CTK_PROGRAM */
-	const char *words;   /* the program and its commands: "nvidia-ctk cdi generate" */
+	const char *words; /* the program and its commands: "nvidia-ctk cdi generate" */
 	bool debug, quiet;
 	const char *config;       /* --config; NULL: search the usual places (start/config_file.h) */
 	struct graft_log log;     /* to stderr: INFO and above; everything with --debug, only ERROR with --quiet */
@@ -100,6 +99,8 @@ int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *option
  * fails. Returns the exit status.
  */
 int ctk_run_command(struct ctk *ctk, const struct graft_command *command, int argc, char **argv);
+/* The same for the arguments that follow the name; those that are NULL or "" are left out. */
+int ctk_run_words(struct ctk *ctk, const struct graft_command *command, const char *const *words, size_t n);
 /*
  * Option parser for a struct ctk_list at the option's offset. Each value is split at commas; an
  * empty one adds nothing. The first use replaces the default. Returns 0, or -1 if out of memory.
@@ -123,6 +124,15 @@ __attribute__((format(printf, 3, 4))) int ctk_fail(const struct ctk *ctk, const 
  * written.
  */
 int ctk_print(const struct ctk *ctk, struct graft_buffer *out);
+/* The same for bytes that are borrowed. */
+int ctk_print_bytes(const struct ctk *ctk, const char *bytes, size_t length);
+
+/*
+ * Warns of values of config.toml that no program understands; another version may, so they stay.
+ * Returns 0, or -1 if out of memory.
+ */
+struct graft_config;
+int ctk_warn_of_mistakes(const struct ctk *ctk, const struct graft_config *config, struct graft_error *err);
 
 /* Returns whether the last argument asks for completion candidates instead of a normal run. */
 bool ctk_is_completion_request(int argc, char *const *argv);

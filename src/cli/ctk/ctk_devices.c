@@ -21,31 +21,19 @@
 
 #define OUTPUT_SIZE 256
 
-const char *ctk_clean_root(const struct ctk *ctk, const char *option, const char *path)
+int ctk_clean_root(const struct ctk *ctk, const char *option, const char **path, struct graft_error *err)
 {
-	struct graft_error err = { .status = GRAFT_OK };
-	const char *clean;
+	const char *clean = !*path || (*path)[0] == '\0' ? "/" : graft_path_clean(NULL, *path, ctk->arena);
 
-	if (!path || path[0] == '\0')
-		return "/";
-	clean = graft_path_clean(NULL, path, ctk->arena);
-	if (clean)
-		return clean;
-	if (graft_arena_failed(ctk->arena))
-		(void)graft_fail_memory(&err);
-	else
-		(void)graft_fail(&err, GRAFT_INVALID, 0, "--%s \"%s\" is not an absolute path", option, path);
-	(void)ctk_fail(ctk, &err, "%s", "");
-	return NULL;
+	if (!clean && graft_arena_failed(ctk->arena))
+		return graft_fail_memory(err);
+	if (!clean)
+		return graft_fail(err, GRAFT_INVALID, 0, "--%s \"%s\" is not an absolute path", option, *path);
+	*path = clean;
+	return 0;
 }
 
 /* ---- kernel modules ---- */
-
-static int open_ctk_modprobe_roots(const char *directory, struct graft_root *root, struct graft_root *host,
-				   struct graft_error *err)
-{
-	return graft_root_open(root, directory, err) < 0 ? -1 : graft_root_open(host, "/", err);
-}
 
 static int load_ctk_module(const struct ctk *ctk, const char *driver_root, const char *module, bool dry_run,
 			   struct graft_error *err)
@@ -55,7 +43,7 @@ static int load_ctk_module(const struct ctk *ctk, const char *driver_root, const
 	char output[OUTPUT_SIZE];
 	const char *program;
 
-	if (open_ctk_modprobe_roots(driver_root, &root, &host, err) < 0)
+	if (graft_root_open(&root, driver_root, err) < 0 || graft_root_open(&host, "/", err) < 0)
 		return -1;
 	program = graft_modprobe_find(&root, &host, ctk->arena);
 	graft_info(&ctk->log, "%s: %s%s%s%s %s", dry_run ? "Running" : "Loading kernel module",
@@ -72,14 +60,13 @@ static int load_ctk_module(const struct ctk *ctk, const char *driver_root, const
 			  graft_arena_strdup(ctk->arena, err->msg), output);
 }
 
-int ctk_load_kernel_modules(const struct ctk *ctk, const char *driver_root, bool dry_run)
+int ctk_load_kernel_modules(const struct ctk *ctk, const char *driver_root, bool dry_run, struct graft_error *err)
 {
 	static const char *const modules[] = { "nvidia", "nvidia-uvm", "nvidia-modeset" };
-	struct graft_error err = { .status = GRAFT_OK };
 
 	for (size_t i = 0; i < GRAFT_COUNT(modules); i++) {
-		if (load_ctk_module(ctk, driver_root, modules[i], dry_run, &err) < 0)
-			return ctk_fail(ctk, &err, "failed to load NVIDIA kernel modules");
+		if (load_ctk_module(ctk, driver_root, modules[i], dry_run, err) < 0)
+			return graft_wrap(err, "failed to load NVIDIA kernel modules");
 	}
 	return 0;
 }
@@ -194,7 +181,7 @@ static int make_nodes(struct work *work, struct graft_error *err)
 	return rc;
 }
 
-int ctk_put_control_nodes(const struct ctk *ctk, const char *dev_root, bool dry_run, struct graft_error *err)
+int ctk_make_control_nodes(const struct ctk *ctk, const char *dev_root, bool dry_run, struct graft_error *err)
 {
 	struct work work = { .ctk = ctk,
 			     .root = GRAFT_HOST_PLACE_INIT,
@@ -210,11 +197,4 @@ int ctk_put_control_nodes(const struct ctk *ctk, const char *dev_root, bool dry_
 		rc = make_nodes(&work, err);
 	graft_host_place_close(&work.root);
 	return rc;
-}
-
-int ctk_make_control_nodes(const struct ctk *ctk, const char *dev_root, bool dry_run)
-{
-	struct graft_error err = { .status = GRAFT_OK };
-
-	return ctk_put_control_nodes(ctk, dev_root, dry_run, &err) < 0 ? ctk_fail(ctk, &err, "%s", "") : 0;
 }

@@ -269,18 +269,32 @@ int ctk_fail(const struct ctk *ctk, const struct graft_error *err, const char *f
 	return 1;
 }
 
-int ctk_print(const struct ctk *ctk, struct graft_buffer *out)
+static int fail_memory(const struct ctk *ctk)
 {
 	struct graft_error err = { .status = GRAFT_OK };
-	bool failed = graft_buffer_failed(out);
-	int rc = failed ? 0 : graft_write_all(STDOUT_FILENO, graft_buffer_text(out), out->length);
+
+	(void)graft_fail_memory(&err);
+	return ctk_fail(ctk, &err, "%s", "");
+}
+
+int ctk_print_bytes(const struct ctk *ctk, const char *bytes, size_t length)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	int rc = graft_write_all(STDOUT_FILENO, bytes, length);
+
+	if (rc == 0)
+		return 0;
+	(void)graft_fail_errno(&err, -rc, "write failed: standard output");
+	return ctk_fail(ctk, &err, "%s", "");
+}
+
+int ctk_print(const struct ctk *ctk, struct graft_buffer *out)
+{
+	int status = graft_buffer_failed(out) ? fail_memory(ctk)
+					      : ctk_print_bytes(ctk, graft_buffer_text(out), out->length);
 
 	graft_buffer_done(out);
-	if (failed)
-		(void)graft_fail_memory(&err);
-	else if (rc < 0)
-		(void)graft_fail_errno(&err, -rc, "write failed: standard output");
-	return err.status == GRAFT_OK ? 0 : ctk_fail(ctk, &err, "%s", "");
+	return status;
 }
 
 static int print_ctk_help(const struct ctk *ctk, const struct graft_command *command, const char *words)
@@ -397,14 +411,6 @@ static int help_topic(const struct ctk *ctk, const struct graft_command *command
 	return print_ctk_help(ctk, command, words ? words : "");
 }
 
-static int fail_memory(const struct ctk *ctk)
-{
-	struct graft_error err = { .status = GRAFT_OK };
-
-	(void)graft_fail_memory(&err);
-	return ctk_fail(ctk, &err, "%s", "");
-}
-
 int ctk_run_command(struct ctk *ctk, const struct graft_command *command, int argc, char **argv)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -422,6 +428,21 @@ int ctk_run_command(struct ctk *ctk, const struct graft_command *command, int ar
 	target->argv = argv + first;
 	status = command->work(target, &err);
 	return status < 0 ? ctk_fail(ctk, &err, "%s", "") : status;
+}
+
+int ctk_run_words(struct ctk *ctk, const struct graft_command *command, const char *const *words, size_t n)
+{
+	char **argv = graft_arena_list(ctk->arena, n + 2, sizeof(*argv));
+	int argc = 1;
+
+	if (!argv)
+		return fail_memory(ctk);
+	argv[0] = graft_arena_strdup(ctk->arena, command->name);
+	for (size_t i = 0; i < n; i++) {
+		if (words[i] && words[i][0] != '\0')
+			argv[argc++] = graft_arena_strdup(ctk->arena, words[i]);
+	}
+	return graft_arena_failed(ctk->arena) ? fail_memory(ctk) : ctk_run_command(ctk, command, argc, argv);
 }
 
 static int run_ctk_command(struct ctk *ctk, const struct graft_command *command, int argc, char **argv)
@@ -533,39 +554,36 @@ static int find_hook(struct ctk *ctk, int argc, char **argv)
 	return first < argc && strcmp(argv[first], ctk_hook.name) == 0 ? first : 0;
 }
 
-static void begin_ctk(struct ctk *ctk)
+int ctk_run_program(const char *name, int argc, char **argv, int (*run)(struct ctk *ctk, int argc, char **argv))
 {
+	struct ctk ctk = { .words = name, .started_us = graft_clock_us() };
+	int status;
+
 	cli_open_standard_descriptors();
-	ctk->log = (struct graft_log){ .write = write_ctk_log_line, .arg = ctk };
-	ctk->steps = (struct graft_log){ .write = write_ctk_step, .wants = wants_ctk_step, .arg = ctk };
-	ctk->waiting = (struct graft_log){ .write = write_ctk_step, .wants = cli_wants_waiting, .arg = ctk };
-	ctk_set_log_level(ctk);
-	ctk->arena = graft_arena_new(ARENA_MAX);
+	ctk.log = (struct graft_log){ .write = write_ctk_log_line, .arg = &ctk };
+	ctk.steps = (struct graft_log){ .write = write_ctk_step, .wants = wants_ctk_step, .arg = &ctk };
+	ctk.waiting = (struct graft_log){ .write = write_ctk_step, .wants = cli_wants_waiting, .arg = &ctk };
+	ctk_set_log_level(&ctk);
+	ctk.arena = graft_arena_new(ARENA_MAX);
+	status = ctk.arena ? run(&ctk, argc, argv) : fail_memory(&ctk);
+	ctk.arena = graft_arena_free(ctk.arena);
+	return status;
+}
+
+static int run_root(struct ctk *ctk, int argc, char **argv)
+{
+	return run_ctk_command(ctk, &ctk_program, argc, argv);
 }
 
 int ctk_main(int argc, char **argv)
 {
-	struct ctk ctk = { .program = CTK_PROGRAM, .words = CTK_PROGRAM, .started_us = graft_clock_us() };
-	int first, status;
+	struct ctk ctk = { .words = CTK_PROGRAM };
+	int first;
 
 	if (ctk_is_completion_request(argc, argv))
 		return print_candidates(&ctk, argc - 1, argv);
 	first = find_hook(&ctk, argc, argv);
 	if (first > 0)
 		return ctk_hook.run(&ctk, argc - first, argv + first);
-	begin_ctk(&ctk);
-	status = ctk.arena ? run_ctk_command(&ctk, &ctk_program, argc, argv) : fail_memory(&ctk);
-	ctk.arena = graft_arena_free(ctk.arena);
-	return status;
-}
-
-int ctk_run_program(const char *name, int argc, char **argv, int (*run)(struct ctk *ctk, int argc, char **argv))
-{
-	struct ctk ctk = { .program = name, .words = name, .started_us = graft_clock_us() };
-	int status;
-
-	begin_ctk(&ctk);
-	status = ctk.arena ? run(&ctk, argc, argv) : fail_memory(&ctk);
-	ctk.arena = graft_arena_free(ctk.arena);
-	return status;
+	return ctk_run_program(CTK_PROGRAM, argc, argv, run_root);
 }

@@ -36,6 +36,13 @@ static int run_engine_program(struct ctk *ctk, const char *const *argv, const ch
 	return ctk_child_run(&child, ctk->arena, ret_result, err);
 }
 
+void ctk_engine_tell_notes(const struct ctk *ctk, const struct graft_engine_changes *changes)
+{
+	for (size_t i = 0; i < changes->n_notes; i++)
+		graft_log_write(&ctk->log, changes->notes[i].is_warning ? GRAFT_LOG_WARN : GRAFT_LOG_INFO,
+				__FILE_NAME__, __LINE__, "%s", changes->notes[i].text);
+}
+
 /* ---- the engine's configuration ---- */
 
 /*

@@ -9,6 +9,9 @@
 #include "cli/ctk/ctk.h"
 #include "engine/engine.h"
 
+/* Logs the notes for the user. */
+void ctk_engine_tell_notes(const struct ctk *ctk, const struct graft_engine_changes *changes);
+
 /*
  * Reads the configuration that the engine reports ("containerd config dump", "crio status config")
  * into request->source and request->source_name, in the arena of `ctk`. `executable` NULL: its

@@ -206,24 +206,11 @@ static int load_configured_engine(struct work *work, struct graft_error *err)
 	return 0;
 }
 
-typedef int engine_function(const struct graft_engine_request *request, struct graft_arena *arena,
-			    struct graft_engine_changes *ret_changes, struct graft_error *err);
-
-static engine_function *function_of(const struct configure *configure, bool undo)
+static graft_engine_function *function_of(const struct configure *configure, bool undo)
 {
 	if (configure->by_hook)
 		return undo ? graft_engine_podman_unhook : graft_engine_podman_hook;
 	return undo ? configure->engine->undo : configure->engine->configure;
-}
-
-static void tell_notes(const struct work *work)
-{
-	for (size_t i = 0; i < work->changes.n_notes; i++) {
-		const struct graft_engine_note *note = &work->changes.notes[i];
-
-		graft_log_write(&work->ctk->log, note->is_warning ? GRAFT_LOG_WARN : GRAFT_LOG_INFO, __FILE_NAME__,
-				__LINE__, "%s", note->text);
-	}
 }
 
 static bool changes_anything(const struct graft_engine_changes *changes)
@@ -417,7 +404,7 @@ static int configure_engine(struct work *work)
 	if (load_configured_engine(work, &err) < 0 ||
 	    function_of(configure, configure->undo)(&work->request, work->ctk->arena, &work->changes, &err) < 0)
 		return ctk_fail(work->ctk, &err, "%s", "");
-	tell_notes(work);
+	ctk_engine_tell_notes(work->ctk, &work->changes);
 	if (configure->dry_run)
 		return show_configured_engine(work);
 	if (!changes_anything(&work->changes)) {
@@ -433,14 +420,6 @@ static int configure_engine(struct work *work)
 }
 
 /* ---- a hook for no particular engine ---- */
-
-static int print_hook(struct ctk *ctk, const struct graft_engine_text *text)
-{
-	struct graft_buffer out = { 0 };
-
-	graft_buffer_add(&out, text->bytes, text->length);
-	return ctk_print(ctk, &out);
-}
 
 /*
  * Restores the original if the file is as we would write it. Returns 1 if there is something to do.
@@ -495,7 +474,7 @@ static int configure_hook(struct configure *configure)
 	if (graft_engine_oci_hook(configure->hook_path, ctk->arena, &text, &err) < 0)
 		return ctk_fail(ctk, &err, "error creating OCI hook");
 	if (!*configure->hook_output || configure->dry_run)
-		return print_hook(ctk, &text);
+		return ctk_print_bytes(ctk, text.bytes, text.length);
 	return write_hook(configure, &text, &err) < 0 ? ctk_fail(ctk, &err, "error creating OCI hook") : 0;
 }
 

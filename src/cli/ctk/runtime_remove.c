@@ -17,7 +17,6 @@
 #include "engine/engine.h"
 
 #define N_WORDS    4
-#define MAX_WORDS  (3 + N_WORDS)
 #define MAX_NAMED  5
 #define COMMAND    "nvidia-ctk runtime configure"
 #define PROGRAM_IN "/usr/bin/"
@@ -148,23 +147,13 @@ static int check_containers(struct ctk *ctk, struct graft_error *err)
 /* ---- taking away ---- */
 
 /* Runs "runtime configure --undo" with these arguments, "" for none. Returns its exit status. */
-static int run_undo(const struct removal *removal, const char *const *words)
+static int run_undo(const struct removal *removal, const char *const words[N_WORDS])
 {
-	struct ctk *ctk = removal->base.ctk;
-	char *argv[MAX_WORDS] = { graft_arena_strdup(ctk->arena, "configure"), graft_arena_strdup(ctk->arena, "--undo"),
-				  graft_arena_strdup(ctk->arena, removal->dry_run ? "--dry-run" : "--dry-run=false") };
-	struct graft_error err = { .status = GRAFT_OK };
-	int argc = 3;
+	const char *const all[] = { "--undo", removal->dry_run ? "--dry-run" : "--dry-run=false",
+				    words[0], words[1],
+				    words[2], words[3] };
 
-	for (size_t i = 0; i < N_WORDS; i++) {
-		if (words[i] && words[i][0] != '\0')
-			argv[argc++] = graft_arena_strdup(ctk->arena, words[i]);
-	}
-	if (graft_arena_failed(ctk->arena)) {
-		(void)graft_fail_memory(&err);
-		return ctk_fail(ctk, &err, "%s", "");
-	}
-	return ctk_run_command(ctk, &ctk_runtime_configure, argc, argv);
+	return ctk_run_words(removal->base.ctk, &ctk_runtime_configure, all, GRAFT_COUNT(all));
 }
 
 /* A runtime is in the top-level file or in one of its drop-ins. */
@@ -318,10 +307,9 @@ static int check_before(const struct removal *removal, const struct graft_health
  * Undoing one runtime restores what was in the file when it was configured, which may be another
  * one of ours. So repeat this as long as their number decreases.
  */
-static int remove_in_rounds(const struct removal *removal, struct graft_health **health)
+static int remove_in_rounds(const struct removal *removal, struct graft_health **health, struct graft_error *err)
 {
 	struct ctk *ctk = removal->base.ctk;
-	struct graft_error err = { .status = GRAFT_OK };
 	size_t found = count_found(removal, *health), before = SIZE_MAX;
 	int status = 0;
 
@@ -335,27 +323,23 @@ static int remove_in_rounds(const struct removal *removal, struct graft_health *
 		if (status != 0 || removal->dry_run)
 			return status;
 		*health = graft_health_free(*health);
-		if (collect_removals(ctk, health, &err) < 0)
-			return ctk_fail(ctk, &err, "%s", "");
+		if (collect_removals(ctk, health, err) < 0)
+			return -1;
 		before = found;
 		found = count_found(removal, *health);
 	}
 	return 0;
 }
 
-static int remove_from_engines(const struct removal *removal, struct graft_health **health)
+static int remove_from_engines(const struct removal *removal, struct graft_health **health, struct graft_error *err)
 {
-	struct ctk *ctk = removal->base.ctk;
-	struct graft_error err = { .status = GRAFT_OK };
 	int status;
 
-	tell_problems(ctk, *health);
-	if (check_before(removal, *health, &err) < 0)
-		return ctk_fail(ctk, &err, "%s", "");
-	status = remove_in_rounds(removal, health);
-	if (status == 0 && !removal->dry_run && check_rest(removal, *health, &err) < 0)
-		status = ctk_fail(ctk, &err, "%s", "");
-	return status;
+	tell_problems(removal->base.ctk, *health);
+	if (check_before(removal, *health, err) < 0)
+		return -1;
+	status = remove_in_rounds(removal, health, err);
+	return status == 0 && !removal->dry_run ? check_rest(removal, *health, err) : status;
 }
 
 static const struct graft_option options[] = {
@@ -382,7 +366,7 @@ static int remove_runtime(void *target, struct graft_error *err)
 	ctk->no_variables = true;
 	if (collect_removals(ctk, &health, err) < 0)
 		return -1;
-	status = remove_from_engines(removal, &health);
+	status = remove_from_engines(removal, &health, err);
 	health = graft_health_free(health);
 	return status;
 }

@@ -32,14 +32,9 @@ struct files {
 static int read_release(struct files *files, struct graft_error *err)
 {
 	const struct installer_options *o = files->options;
-	struct ctk *ctk = o->base.ctk;
-	int rc;
 
-	ctk->engine_root = o->host_root[0] != '\0' && strcmp(o->host_root, "/") != 0 ? o->host_root : NULL;
-	rc = ctk_engine_merges_deeply(ctk, o->executable[0] != '\0' ? o->executable : NULL,
-				      &files->request.merges_deeply, err);
-	ctk->engine_root = NULL;
-	return rc;
+	return ctk_engine_merges_deeply(o->base.ctk, o->executable[0] != '\0' ? o->executable : NULL,
+					&files->request.merges_deeply, err);
 }
 
 /* One item of --config-source. Returns 0 if it can be read. */
@@ -47,7 +42,6 @@ static int read_config_source(struct files *files, const char *source, struct gr
 {
 	const struct installer_options *o = files->options;
 	struct graft_engine_request *request = &files->request;
-	struct ctk *ctk = o->base.ctk;
 	const char *path;
 	int rc;
 
@@ -60,10 +54,8 @@ static int read_config_source(struct files *files, const char *source, struct gr
 		request->source_name = path;
 		return rc == 0 ? graft_fail(err, GRAFT_NOT_FOUND, 0, "there is no %s", path) : rc < 0 ? -1 : 0;
 	}
-	ctk->engine_root = o->host_root[0] != '\0' && strcmp(o->host_root, "/") != 0 ? o->host_root : NULL;
 	path = o->executable[0] != '\0' ? o->executable : NULL;
-	rc = ctk_engine_read_source(ctk, o->engine, path, request, err);
-	ctk->engine_root = NULL;
+	rc = ctk_engine_read_source(o->base.ctk, o->engine, path, request, err);
 	return rc == 0 && o->engine == &graft_engine_containerd ? read_release(files, err) : rc;
 }
 
@@ -203,23 +195,12 @@ static int find_foreign(struct files *files, bool tell, struct graft_error *err)
 
 /* ---- chains of edits ---- */
 
-typedef int engine_function(const struct graft_engine_request *request, struct graft_arena *arena,
-			    struct graft_engine_changes *ret_changes, struct graft_error *err);
-
-static void tell_engine_notes(const struct files *files, const struct graft_engine_changes *changes)
-{
-	for (size_t i = 0; i < changes->n_notes; i++)
-		graft_log_write(&files->options->base.ctk->log,
-				changes->notes[i].is_warning ? GRAFT_LOG_WARN : GRAFT_LOG_INFO, __FILE_NAME__, __LINE__,
-				"%s", changes->notes[i].text);
-}
-
 /*
  * Applies `function` for each of our runtimes to the texts of `request`, which it replaces by the
  * new ones.
  */
-static int chain(const struct files *files, engine_function *function, bool tell, struct graft_engine_request *request,
-		 struct graft_error *err)
+static int chain(const struct files *files, graft_engine_function *function, bool tell,
+		 struct graft_engine_request *request, struct graft_error *err)
 {
 	for (size_t i = 0; i < INSTALLER_RUNTIMES; i++) {
 		const struct installer_runtime *runtime = &files->runtimes[i];
@@ -233,7 +214,7 @@ static int chain(const struct files *files, engine_function *function, bool tell
 		if (function(request, files->arena, &changes, err) < 0)
 			return -1;
 		if (tell && i == 0)
-			tell_engine_notes(files, &changes);
+			ctk_engine_tell_notes(files->options->base.ctk, &changes);
 		for (size_t k = 0; k < changes.n_edits; k++) {
 			if (changes.edits[k].file != &request->config)
 				request->drop_in.text = changes.edits[k].text;
@@ -244,11 +225,9 @@ static int chain(const struct files *files, engine_function *function, bool tell
 	return 0;
 }
 
-static bool is_same_engine_text(const struct graft_engine_text *a, const struct graft_engine_text *b)
+static bool changes_text(const struct graft_engine_file *file, const struct graft_engine_text *text)
 {
-	if (!a->bytes || !b->bytes)
-		return a->bytes == b->bytes;
-	return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
+	return graft_engine_edit_changes(&(struct graft_engine_edit){ .file = file, .text = *text });
 }
 
 /*
@@ -276,10 +255,10 @@ static int save_texts(const struct files *files, const struct graft_engine_reque
 	size_t n = 0;
 
 	for (size_t i = 0; i < GRAFT_COUNT(before); i++) {
-		bool original = stripped && is_same_engine_text(&before[i]->text, &bare[i]->text);
 		bool has_record = before[i]->backup.bytes || before[i]->is_ours;
+		bool original = stripped && !changes_text(before[i], &bare[i]->text);
 
-		if (!before[i]->path || is_same_engine_text(&before[i]->text, &now[i]->text))
+		if (!before[i]->path || !changes_text(before[i], &now[i]->text))
 			continue;
 		edits[n] = (struct graft_engine_edit){ .file = before[i], .text = now[i]->text };
 		saves[n] = (struct ctk_engine_save){ .edit = &edits[n],

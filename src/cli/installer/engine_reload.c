@@ -301,10 +301,7 @@ static int reload_by_signal(const struct installer_options *o, bool needed, int 
 static int restart_by_program(const struct installer_options *o, const char *service, struct graft_error *err)
 {
 	const char *const argv[] = { "systemctl", "restart", service, NULL };
-	const bool is_root = o->host_root[0] == '\0' || strcmp(o->host_root, "/") == 0;
-	const struct ctk_child child = { .argv = argv,
-					 .root = is_root ? NULL : o->host_root,
-					 .timeout_ms = RESTART_MS };
+	const struct ctk_child child = { .argv = argv, .root = installer_other_root(o), .timeout_ms = RESTART_MS };
 	struct ctk_child_result result;
 
 	if (ctk_child_run(&child, o->base.ctk->arena, &result, err) < 0)

@@ -84,6 +84,8 @@ struct installer_runtime {
 int installer_list_runtimes(const struct installer_options *options,
 			    struct installer_runtime ret_runtimes[INSTALLER_RUNTIMES], struct graft_error *err);
 
+/* The host's root, as this process sees it; NULL if it is this process's own. */
+const char *installer_other_root(const struct installer_options *options);
 /* Path below the host's root, as this process sees it. NULL: out of memory. */
 const char *installer_host_path(const struct installer_options *options, const char *path);
 

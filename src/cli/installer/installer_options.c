@@ -196,11 +196,16 @@ void installer_options_init(struct installer_options *ret)
 
 /* ---- rules ---- */
 
+const char *installer_other_root(const struct installer_options *o)
+{
+	return o->host_root[0] == '\0' || strcmp(o->host_root, "/") == 0 ? NULL : o->host_root;
+}
+
 const char *installer_host_path(const struct installer_options *o, const char *path)
 {
-	bool is_root = o->host_root[0] == '\0' || strcmp(o->host_root, "/") == 0;
+	const char *root = installer_other_root(o);
 
-	return graft_arena_printf(o->base.ctk->arena, "%s%s", is_root ? "" : o->host_root, path);
+	return graft_arena_printf(o->base.ctk->arena, "%s%s", root ? root : "", path);
 }
 
 bool installer_stat_below(const char *root, const char *path, struct stat *ret_stat)
@@ -386,6 +391,7 @@ static int check_installer_engine(struct installer_options *o, struct graft_erro
 		return graft_fail(err, GRAFT_INVALID, 0,
 				  "invalid runtime \"%s\"; expected one of [containerd | crio | docker]", o->runtime);
 	set_engine_paths(o);
+	o->base.ctk->engine_root = installer_other_root(o);
 	o->enable_cdi = o->cdi_in_runtime ? strcmp(o->cdi_in_runtime, "true") == 0 : o->cdi;
 	if (check_restart(o, err) < 0 || check_sources(o, err) < 0)
 		return -1;

@@ -17,7 +17,7 @@ int installer_nodes_make(const struct installer_options *o, struct graft_error *
 {
 	if (!o->makes_nodes)
 		return 0;
-	if (ctk_put_control_nodes(o->base.ctk, o->dev_root_ctr, false, err) < 0)
+	if (ctk_make_control_nodes(o->base.ctk, o->dev_root_ctr, false, err) < 0)
 		return graft_wrap(err, "failed to create device nodes");
 	return 0;
 }
@@ -52,7 +52,7 @@ static int make_and_save(const struct installer_options *o, const struct ctk_cdi
 		return -1;
 	for (size_t i = 0; i < specs->n_warnings; i++)
 		graft_warn(&ctk->log, "%s", specs->warnings[i]);
-	if (ctk_cdi_save(ctk, &moved, path, NULL, err) < 0)
+	if (ctk_cdi_save(ctk, &moved, path, err) < 0)
 		return -1;
 	graft_info(&ctk->log, "Generated CDI spec for management containers: %s", path);
 	return 0;
@@ -79,8 +79,6 @@ int installer_cdi_write(const struct installer_options *o, struct graft_error *e
 	if (!flags.hook_path)
 		return graft_fail_memory(err);
 	rc = ctk_cdi_decide(o->base.ctk, &flags, &decision, err);
-	if (rc > 0)
-		rc = graft_fail(err, GRAFT_INVALID, 0, "a driver root is not an absolute path");
 	if (rc == 0)
 		rc = make_and_save(o, &decision, &host, &specs, err);
 	graft_cdi_specs_done(&specs);

@@ -111,33 +111,24 @@ static int make_defaults_of_node(struct edit *edit, struct graft_error *err)
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	struct graft_config_host host = { 0 };
 	const char *path = installer_host_path(edit->options, "/");
-	struct graft_buffer text = { .max = 0 };
-	int rc;
+	auto_buffer struct graft_buffer text = { .max = 0 };
 
 	if (path && graft_root_open(&root, path, NULL) == 0)
 		graft_config_file_host(&root, edit->arena, &host);
-	rc = graft_config_default_document(&host, edit->arena, &text, err);
-	if (rc == 0)
-		rc = graft_toml_parse("config.toml", graft_buffer_text(&text), text.length, &edit->toml, err);
-	graft_buffer_done(&text);
-	return rc;
+	if (graft_config_default_document(&host, edit->arena, &text, err) < 0)
+		return -1;
+	return graft_toml_parse("config.toml", graft_buffer_text(&text), text.length, &edit->toml, err);
 }
 
 /* Refuses a configuration that the toolkit's programs could not read. */
 static int check_installed_config(const struct edit *edit, struct graft_error *err)
 {
 	const struct graft_config_host host = { 0 };
-	struct graft_config_mistake *mistakes;
 	struct graft_config config;
-	size_t n;
 
-	if (graft_config_read(edit->toml, &host, edit->arena, &config, err) < 0 ||
-	    graft_config_find_mistakes(&config, edit->arena, &mistakes, &n, err) < 0)
+	if (graft_config_read(edit->toml, &host, edit->arena, &config, err) < 0)
 		return -1;
-	for (size_t i = 0; i < n; i++)
-		graft_warn(&edit->options->base.ctk->log, "%s is '%s'; it can be %s", mistakes[i].key,
-			   mistakes[i].value, mistakes[i].allowed);
-	return 0;
+	return ctk_warn_of_mistakes(edit->options->base.ctk, &config, err);
 }
 
 int installer_config_make(const struct installer_options *o, const struct ctk_list *runtimes,

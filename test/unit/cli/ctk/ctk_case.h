@@ -46,7 +46,7 @@ static void case_say(void *arg, enum graft_log_level level, const char *file, in
 static void case_renew(struct ctk_case *test, size_t arena_max)
 {
 	(void)graft_arena_free(test->ctk.arena);
-	test->ctk = (struct ctk){ .program = CTK_PROGRAM, .words = CTK_PROGRAM " command" };
+	test->ctk = (struct ctk){ .words = CTK_PROGRAM " command" };
 	test->ctk.log = test->ctk.steps = (struct graft_log){ .write = case_say, .arg = test };
 	test->ctk.arena = graft_arena_new(arena_max);
 	assert_non_null(test->ctk.arena);

@@ -21,7 +21,7 @@ static int open_host(void **state)
 
 #define ON_HOST(test) cmocka_unit_test_setup_teardown(test, open_host, case_close)
 
-/* `words` as the command gets them, decided: 0, -1 or 1 as ctk_cdi_decide(). The strings of the decision are good until the next call. */
+/* `words` as the command gets them, decided: 0 or -1 as ctk_cdi_decide(); 1 if they are wrong. The strings of the decision are good until the next call. */
 static int decide(struct ctk_case *test, const char *words, struct ctk_cdi_decision *decision, struct graft_error *err)
 {
 	static char text[1024];
@@ -69,8 +69,8 @@ static void test_refused(void **state)
 		{ "--enable-hook=all", "enabling all hooks is not supported", -1 },
 		{ "--provenance=some", "invalid --provenance value: some", -1 },
 		{ "--driver-capabilities=flying", "flying", -1 },
-		{ "--driver-root=here", "error: --driver-root \"here\" is not an absolute path", 1 },
-		{ "--driver-root=@/root --dev-root=dev", "error: --dev-root \"dev\" is not an absolute path", 1 },
+		{ "--driver-root=here", "--driver-root \"here\" is not an absolute path", -1 },
+		{ "--driver-root=@/root --dev-root=dev", "--dev-root \"dev\" is not an absolute path", -1 },
 		{ NVML "--library-search-path=lib", "--library-search-path: 'lib' is not an absolute path", -1 },
 		{ NVML "--library-search-path=/usr/lib",
 		  "--library-search-path: /usr/lib is not below the driver root /", -1 },
