@@ -18,6 +18,8 @@ size_t ctk_doctor_width(void);
  * text begins. The text may be untrusted: it is made visible (graft_buffer_visible()).
  */
 void ctk_doctor_add_wrapped(struct graft_buffer *out, const char *foreign, size_t column, size_t indent, size_t width);
+/* Appends the name of a level, as a column. */
+void ctk_doctor_add_level(struct graft_buffer *out, enum graft_level level, bool colours);
 /* Returns the exit status for a verdict. */
 int ctk_doctor_status(enum graft_level verdict);
 

@@ -298,21 +298,27 @@ void ctk_doctor_add_wrapped(struct graft_buffer *out, const char *foreign, size_
 	graft_buffer_char(out, '\n');
 }
 
+void ctk_doctor_add_level(struct graft_buffer *out, enum graft_level level, bool colours)
+{
+	static const char *const codes[GRAFT_LEVEL_MAX] = { "\033[32m", "\033[2m", "\033[33m", "\033[31m" };
+
+	graft_buffer_printf(out, "%s%-8s%s ", colours ? codes[level] : "", graft_level_names[level],
+			    colours ? "\033[0m" : "");
+}
+
 /*
  * Appends "broken   kernel-module       nvidia: driver not loaded ..." and, below the
  * text, "-> remedy".
  */
 static void add_finding(struct graft_buffer *out, const struct graft_finding *finding, bool colours, size_t width)
 {
-	static const char *const codes[GRAFT_LEVEL_MAX] = { "\033[32m", "\033[2m", "\033[33m", "\033[31m" };
 	auto_buffer struct graft_buffer said = { .max = 0 };
 	const size_t indent = 9 + 20;
 
 	graft_buffer_printf(&said, "%s: %s", finding->subject, finding->cause);
 	out->failed |= graft_buffer_failed(&said);
-	graft_buffer_printf(out, "%s%-8s%s %-19s ", colours ? codes[finding->level] : "",
-			    graft_level_names[finding->level], colours ? "\033[0m" : "",
-			    graft_check_ids[finding->check]);
+	ctk_doctor_add_level(out, finding->level, colours);
+	graft_buffer_printf(out, "%-19s ", graft_check_ids[finding->check]);
 	ctk_doctor_add_wrapped(out, graft_buffer_text(&said), indent, indent, width);
 	if (!finding->remedy || finding->level == GRAFT_LEVEL_OK)
 		return;

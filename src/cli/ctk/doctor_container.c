@@ -15,8 +15,6 @@
 #define INDENT 9u
 #define LIST   16u /* names shown from a list */
 
-static const char *const case_colours[GRAFT_LEVEL_MAX] = { "\033[32m", "\033[2m", "\033[33m", "\033[31m" };
-
 struct page {
 	struct graft_buffer *out;
 	bool colour;
@@ -27,12 +25,6 @@ struct page {
 static void add_paragraph(struct page *page, const char *text, size_t column, size_t indent)
 {
 	ctk_doctor_add_wrapped(page->out, text, column, indent, page->width);
-}
-
-static void add_level(struct page *page, enum graft_level level)
-{
-	graft_buffer_printf(page->out, "%s%-8s%s ", page->colour ? case_colours[level] : "", graft_level_names[level],
-			    page->colour ? "\033[0m" : "");
 }
 
 static void add_remedy(struct page *page, const char *remedy)
@@ -46,7 +38,7 @@ static void add_remedy(struct page *page, const char *remedy)
 /* "broken   web (docker 3f2a1b0c9d8e): it never asked for a GPU" */
 static void add_case_verdict(struct page *page, const struct graft_case *one)
 {
-	struct graft_buffer text = { .max = 0 };
+	auto_buffer struct graft_buffer text = { .max = 0 };
 
 	if (one->pod)
 		graft_buffer_printf(&text, "%s/", one->pod);
@@ -55,10 +47,9 @@ static void add_case_verdict(struct page *page, const struct graft_case *one)
 			    one->name || one->engine == GRAFT_KEEPER_UNKNOWN ? " " : "",
 			    one->name || one->engine == GRAFT_KEEPER_UNKNOWN ? one->id : "",
 			    one->pid == 0 ? ", not running" : "", one->summary);
-	add_level(page, one->verdict);
+	ctk_doctor_add_level(page->out, one->verdict, page->colour);
 	page->out->failed |= graft_buffer_failed(&text);
 	add_paragraph(page, graft_buffer_text(&text), INDENT, INDENT);
-	graft_buffer_done(&text);
 	add_remedy(page, one->remedy);
 }
 
@@ -80,7 +71,7 @@ static void append_list(struct graft_buffer *text, const char *const *items, siz
 
 static void add_asked(struct page *page, const struct graft_case_request *asked)
 {
-	struct graft_buffer text = { .max = 0 };
+	auto_buffer struct graft_buffer text = { .max = 0 };
 
 	append_list(&text, asked->options, asked->n_options);
 	append_list(&text, asked->variables, asked->n_variables);
@@ -93,12 +84,11 @@ static void add_asked(struct page *page, const struct graft_case_request *asked)
 		 text.length > 0 ? graft_buffer_text(&text)
 		 : asked->known  ? "for nothing"
 				 : "not known");
-	graft_buffer_done(&text);
 }
 
 static void add_case_way(struct page *page, const struct graft_case *one)
 {
-	struct graft_buffer text = { .max = 0 };
+	auto_buffer struct graft_buffer text = { .max = 0 };
 
 	graft_buffer_string(&text, graft_case_way_names[one->way]);
 	if (one->mode)
@@ -107,7 +97,6 @@ static void add_case_way(struct page *page, const struct graft_case *one)
 		graft_buffer_printf(&text, "; runtime %s", one->runtime);
 	page->out->failed |= graft_buffer_failed(&text);
 	add_fact(page, "way", graft_buffer_text(&text));
-	graft_buffer_done(&text);
 }
 
 static void append_node(struct graft_buffer *text, const struct graft_case_node *node)
@@ -125,7 +114,7 @@ static void append_node(struct graft_buffer *text, const struct graft_case_node 
 static void add_got(struct page *page, const struct graft_case *one)
 {
 	const struct graft_case_got *got = &one->got;
-	struct graft_buffer text = { .max = 0 };
+	auto_buffer struct graft_buffer text = { .max = 0 };
 
 	for (size_t i = 0; i < got->n_nodes && i < LIST; i++)
 		append_node(&text, &got->nodes[i]);
@@ -138,11 +127,10 @@ static void add_got(struct page *page, const struct graft_case *one)
 		 text.length > 0 ? graft_buffer_text(&text)
 		 : got->known    ? "no device node and no library of the driver"
 				 : "not known");
-	graft_buffer_done(&text);
 	if (got->cgroup) {
+		graft_buffer_done(&text);
 		graft_buffer_printf(&text, "v%u %s", got->cgroup_version, got->cgroup);
 		add_fact(page, "cgroup", graft_buffer_text(&text));
-		graft_buffer_done(&text);
 	}
 	if (one->driver_version)
 		add_fact(page, "driver", one->driver_version);
@@ -161,7 +149,7 @@ static void add_case(struct page *page, const struct graft_case *one)
 	for (size_t i = 0; i < one->n_findings; i++) {
 		const struct graft_case_finding *finding = &one->findings[i];
 
-		add_level(page, finding->level);
+		ctk_doctor_add_level(page->out, finding->level, page->colour);
 		add_paragraph(page, finding->cause, INDENT, INDENT);
 		if (finding->remedy != one->remedy)
 			add_remedy(page, finding->remedy);

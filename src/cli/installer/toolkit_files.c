@@ -182,24 +182,23 @@ static int install_config(const struct installer_stage *stage, const struct ctk_
  * Records the error of one part: all parts are tried (SPEC installer-and-nri 4). The first error is
  * kept in `err`.
  */
-static int note_part_error(const struct installer_stage *stage, int rc, const struct graft_error *one, bool *failed,
-			   struct graft_error *err)
+static void note_part_error(const struct installer_stage *stage, int rc, const struct graft_error *one, bool *failed,
+			    struct graft_error *err)
 {
 	char text[sizeof(one->msg) + sizeof(one->ctx)];
 
 	if (rc == 0)
-		return 0;
+		return;
 	(void)graft_error_text(one, text, sizeof(text));
 	if (stage->options->ignore_errors) {
 		graft_warn(&stage->options->base.ctk->log, "Ignoring error: %s", text);
-		return 0;
+		return;
 	}
 	if (!*failed)
 		*err = *one;
 	else
 		graft_log_write(&stage->options->base.ctk->log, GRAFT_LOG_ERROR, __FILE_NAME__, __LINE__, "%s", text);
 	*failed = true;
-	return 0;
 }
 
 static int fill_stage(const struct installer_stage *stage, const struct ctk_list *runtimes, struct graft_error *err)
@@ -210,14 +209,14 @@ static int fill_stage(const struct installer_stage *stage, const struct ctk_list
 
 	for (size_t i = 0; i < GRAFT_COUNT(parts); i++) {
 		rc = install_part(stage, &parts[i], &one);
-		(void)note_part_error(stage, rc, &one, &failed, err);
+		note_part_error(stage, rc, &one, &failed, err);
 	}
 	rc = symlinkat("nvidia-container-runtime-hook", stage->fd, "nvidia-container-toolkit");
 	if (rc < 0)
 		(void)graft_fail_errno(&one, errno, "failed to install nvidia-container-toolkit");
-	(void)note_part_error(stage, rc, &one, &failed, err);
+	note_part_error(stage, rc, &one, &failed, err);
 	rc = install_config(stage, runtimes, &one);
-	(void)note_part_error(stage, rc, &one, &failed, err);
+	note_part_error(stage, rc, &one, &failed, err);
 	return failed ? -1 : 0;
 }
 
