@@ -90,100 +90,65 @@ int nri_message_view(const ProtobufCMessage *pod_message, const ProtobufCMessage
 
 /* --- adjustments --- */
 
-/*
- * Returns a list of pointers to n messages of `size` bytes, which follow it. NULL if out of memory,
- * or if n is 0.
- */
-static void *new_messages(struct graft_arena *arena, size_t n, size_t size, void (*init)(void *message))
-{
-	void **pointers = graft_arena_list(arena, n, sizeof(*pointers));
-	char *messages = n > 0 ? graft_arena_alloc(arena, n * size) : NULL;
-
-	if (!pointers || !messages)
-		return NULL;
-	for (size_t i = 0; i < n; i++) {
-		pointers[i] = messages + i * size;
-		init(pointers[i]);
-	}
-	return pointers;
-}
-
-#define INITIALISER(name, type)                           \
-	static void init_##name(void *message)            \
-	{                                                 \
-		nri__pkg__api__v1alpha1__##type(message); \
-	}
-INITIALISER(mount, mount__init)
-INITIALISER(variable, key_value__init)
-INITIALISER(device, linux_device__init)
-INITIALISER(hook, hook__init)
-
 static int add_nri_mounts(const struct graft_cdi_edits *edits, struct graft_arena *arena, nri_adjustment *adjustment)
 {
 	static const char *const bind[] = { "rbind", "ro" };
-	Nri__Pkg__Api__V1alpha1__Mount **mounts = new_messages(arena, edits->n_mounts, sizeof(**mounts), init_mount);
+	Nri__Pkg__Api__V1alpha1__Mount *mounts = graft_rpc_list(&nri__pkg__api__v1alpha1__mount__descriptor,
+								edits->n_mounts, arena, &adjustment->mounts);
 
 	for (size_t i = 0; mounts && i < edits->n_mounts; i++) {
 		const struct graft_cdi_mount *mount = &edits->mounts[i];
 
-		mounts[i]->destination = graft_rpc_read_only(mount->container_path);
-		mounts[i]->source = graft_rpc_read_only(mount->host_path);
-		mounts[i]->type = graft_rpc_read_only(mount->type ? mount->type : "bind");
-		mounts[i]->options = graft_rpc_read_only(
+		mounts[i].destination = graft_rpc_read_only(mount->container_path);
+		mounts[i].source = graft_rpc_read_only(mount->host_path);
+		mounts[i].type = graft_rpc_read_only(mount->type ? mount->type : "bind");
+		mounts[i].options = graft_rpc_read_only(
 		    mount->n_options > 0 ? mount->options : (const char **)graft_rpc_read_only(bind));
-		mounts[i]->n_options = mount->n_options > 0 ? mount->n_options : GRAFT_COUNT(bind);
+		mounts[i].n_options = mount->n_options > 0 ? mount->n_options : GRAFT_COUNT(bind);
 	}
-	adjustment->mounts = mounts;
 	adjustment->n_mounts = mounts ? edits->n_mounts : 0;
 	return graft_arena_failed(arena) ? -1 : 0;
 }
 
 static int add_variables(const struct graft_cdi_edits *edits, struct graft_arena *arena, nri_adjustment *adjustment)
 {
-	Nri__Pkg__Api__V1alpha1__KeyValue **variables = new_messages(arena, edits->n_env, sizeof(**variables),
-								     init_variable);
+	Nri__Pkg__Api__V1alpha1__KeyValue *variables = graft_rpc_list(&nri__pkg__api__v1alpha1__key_value__descriptor,
+								      edits->n_env, arena, &adjustment->env);
 
 	for (size_t i = 0; variables && i < edits->n_env; i++) {
 		const char *equals = strchr(edits->env[i], '=');
 		size_t length = equals ? (size_t)(equals - edits->env[i]) : strlen(edits->env[i]);
 
-		variables[i]->key = graft_arena_strndup(arena, edits->env[i], length);
-		variables[i]->value = graft_rpc_read_only(equals ? equals + 1 : "");
+		variables[i].key = graft_arena_strndup(arena, edits->env[i], length);
+		variables[i].value = graft_rpc_read_only(equals ? equals + 1 : "");
 	}
-	adjustment->env = variables;
 	adjustment->n_env = variables ? edits->n_env : 0;
 	return graft_arena_failed(arena) ? -1 : 0;
 }
 
-static int add_device(const struct graft_cdi_node *node, struct graft_arena *arena,
-		      Nri__Pkg__Api__V1alpha1__LinuxDevice *device)
+/* If the arena is exhausted, it records that. */
+static void set_number(bool has, uint32_t number, struct graft_arena *arena,
+		       Nri__Pkg__Api__V1alpha1__OptionalUInt32 **slot)
+{
+	if (has)
+		*slot = graft_rpc_new(&nri__pkg__api__v1alpha1__optional_uint32__descriptor, arena);
+	if (*slot)
+		(*slot)->value = number;
+}
+
+static void fill_nri_device(const struct graft_cdi_node *node, struct graft_arena *arena,
+			    Nri__Pkg__Api__V1alpha1__LinuxDevice *device)
 {
 	device->path = graft_rpc_read_only(node->path);
 	device->type = graft_rpc_read_only(node->type ? node->type : "c");
 	device->major = node->major;
 	device->minor = node->minor;
-	if (node->has_mode) {
-		device->file_mode = graft_arena_alloc(arena, sizeof(*device->file_mode));
-		if (!device->file_mode)
-			return -1;
-		nri__pkg__api__v1alpha1__optional_file_mode__init(device->file_mode);
+	if (node->has_mode)
+		device->file_mode = graft_rpc_new(&nri__pkg__api__v1alpha1__optional_file_mode__descriptor, arena);
+	if (device->file_mode)
 		device->file_mode->value = node->mode;
-	}
-	if (node->has_uid) {
-		device->uid = graft_arena_alloc(arena, sizeof(*device->uid));
-		if (!device->uid)
-			return -1;
-		nri__pkg__api__v1alpha1__optional_uint32__init(device->uid);
-		device->uid->value = node->uid;
-	}
-	if (node->has_gid) {
-		device->gid = graft_arena_alloc(arena, sizeof(*device->gid));
-		if (!device->gid)
-			return -1;
-		nri__pkg__api__v1alpha1__optional_uint32__init(device->gid);
-		device->gid->value = node->gid;
-	}
-	return 0;
+	set_number(node->has_uid, node->uid, arena, &device->uid);
+	set_number(node->has_gid, node->gid, arena, &device->gid);
 }
 
 /*
@@ -192,24 +157,21 @@ static int add_device(const struct graft_cdi_node *node, struct graft_arena *are
  */
 static int add_nri_devices(const struct graft_cdi_edits *edits, struct graft_arena *arena, nri_adjustment *adjustment)
 {
-	Nri__Pkg__Api__V1alpha1__LinuxContainerAdjustment *part = graft_arena_alloc(arena, sizeof(*part));
-	Nri__Pkg__Api__V1alpha1__LinuxDevice **devices = new_messages(arena, edits->n_nodes, sizeof(**devices),
-								      init_device);
+	Nri__Pkg__Api__V1alpha1__LinuxContainerAdjustment *part = graft_rpc_new(
+	    &nri__pkg__api__v1alpha1__linux_container_adjustment__descriptor, arena);
+	Nri__Pkg__Api__V1alpha1__LinuxDevice *devices = NULL;
 
-	if (!part || (edits->n_nodes > 0 && !devices))
-		return -1;
-	nri__pkg__api__v1alpha1__linux_container_adjustment__init(part);
-	for (size_t i = 0; i < edits->n_nodes; i++) {
+	if (part)
+		devices = graft_rpc_list(&nri__pkg__api__v1alpha1__linux_device__descriptor, edits->n_nodes, arena,
+					 &part->devices);
+	for (size_t i = 0; devices && i < edits->n_nodes; i++) {
 		const struct graft_cdi_node *node = &edits->nodes[i];
 
-		if (node->permissions && node->permissions[0] == '\0')
-			continue;
-		if (add_device(node, arena, devices[part->n_devices++]) < 0)
-			return -1;
+		if (!node->permissions || node->permissions[0] != '\0')
+			fill_nri_device(node, arena, &devices[part->n_devices++]);
 	}
-	part->devices = devices;
-	adjustment->linux_part = part->n_devices > 0 ? part : NULL;
-	return 0;
+	adjustment->linux_part = part && part->n_devices > 0 ? part : NULL;
+	return graft_arena_failed(arena) ? -1 : 0;
 }
 
 /* The list for the hooks of a stage; NULL for a stage that NRI does not have. */
@@ -251,11 +213,10 @@ static int add_nri_hook(const struct graft_cdi_hook *hook, struct graft_arena *a
 	if (!list || hook->path[0] != '/')
 		return graft_fail(err, GRAFT_UNSUPPORTED, 0, "a hook of stage '%.60s', program '%.200s'", hook->stage,
 				  hook->path);
-	message = graft_arena_alloc(arena, sizeof(*message));
+	message = graft_rpc_new(&nri__pkg__api__v1alpha1__hook__descriptor, arena);
 	place = message ? graft_arena_push(arena, list, n, sizeof(**list)) : NULL;
 	if (!place)
 		return graft_fail_memory(err);
-	init_hook(message);
 	*place = message;
 	message->path = graft_rpc_read_only(hook->path);
 	message->args = graft_rpc_read_only(hook->args);
@@ -267,11 +228,9 @@ static int add_nri_hook(const struct graft_cdi_hook *hook, struct graft_arena *a
 		message->n_env = 1;
 	}
 	if (hook->has_timeout) {
-		message->timeout = graft_arena_alloc(arena, sizeof(*message->timeout));
-		if (message->timeout) {
-			nri__pkg__api__v1alpha1__optional_int__init(message->timeout);
+		message->timeout = graft_rpc_new(&nri__pkg__api__v1alpha1__optional_int__descriptor, arena);
+		if (message->timeout)
 			message->timeout->value = hook->timeout;
-		}
 	}
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
@@ -283,10 +242,9 @@ static int add_nri_hooks(const struct graft_cdi_edits *edits, struct graft_arena
 
 	if (edits->n_hooks == 0)
 		return 0;
-	hooks = graft_arena_alloc(arena, sizeof(*hooks));
+	hooks = graft_rpc_new(&nri__pkg__api__v1alpha1__hooks__descriptor, arena);
 	if (!hooks)
 		return graft_fail_memory(err);
-	nri__pkg__api__v1alpha1__hooks__init(hooks);
 	adjustment->hooks = hooks;
 	for (size_t i = 0; i < edits->n_hooks; i++) {
 		if (add_nri_hook(&edits->hooks[i], arena, hooks, err) < 0)
@@ -303,7 +261,6 @@ static int add_edits(const struct graft_cdi_edits *edits, struct graft_arena *ar
 				  edits->rdt ? "intelRdt" : "network devices");
 	if (!adjustment)
 		return graft_fail_memory(err);
-	nri__pkg__api__v1alpha1__container_adjustment__init(adjustment);
 	if (add_nri_mounts(edits, arena, adjustment) < 0 || add_variables(edits, arena, adjustment) < 0 ||
 	    add_nri_devices(edits, arena, adjustment) < 0)
 		return graft_fail_memory(err);
@@ -320,7 +277,7 @@ static int add_edits(const struct graft_cdi_edits *edits, struct graft_arena *ar
 const ProtobufCMessage *nri_message_adjust(const struct graft_cdi_edits *edits, struct graft_arena *arena,
 					   struct graft_error *err)
 {
-	nri_adjustment *adjustment = graft_arena_alloc(arena, sizeof(*adjustment));
+	nri_adjustment *adjustment = graft_rpc_new(&nri__pkg__api__v1alpha1__container_adjustment__descriptor, arena);
 
 	return add_edits(edits, arena, adjustment, err) < 0 ? NULL : &adjustment->base;
 }

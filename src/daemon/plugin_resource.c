@@ -175,31 +175,10 @@ static int make_uuid(char text[37], struct graft_error *err)
 	return 0;
 }
 
-/*
- * Makes an array of n messages of a type, and the array of pointers to them that protobuf-c needs,
- * in *ret_pointers.
- */
-static void *message_list(struct graft_arena *arena, size_t n, const ProtobufCMessageDescriptor *type,
-			  void *ret_pointers)
-{
-	size_t size = type->sizeof_message;
-	char *messages = graft_arena_alloc(arena, n * size);
-	void **pointers = graft_arena_alloc(arena, n * sizeof(*pointers));
-
-	if (!messages || !pointers)
-		return NULL;
-	for (size_t i = 0; i < n; i++) {
-		pointers[i] = messages + i * size;
-		protobuf_c_message_init(type, pointers[i]);
-	}
-	memcpy(ret_pointers, &pointers, sizeof(pointers));
-	return messages;
-}
-
 static int fill_pairs(const struct graft_kube_pair *pairs, size_t n, struct graft_arena *arena, size_t *ret_n,
 		      V1beta1__Pair ***ret_messages)
 {
-	V1beta1__Pair *messages = message_list(arena, n, &v1beta1__pair__descriptor, ret_messages);
+	V1beta1__Pair *messages = graft_rpc_list(&v1beta1__pair__descriptor, n, arena, ret_messages);
 
 	for (size_t i = 0; messages && i < n; i++) {
 		messages[i].key = graft_rpc_read_only(pairs[i].name);
@@ -213,11 +192,11 @@ static int fill_pairs(const struct graft_kube_pair *pairs, size_t n, struct graf
 static int fill_files(const struct graft_kube_answer *answer, struct graft_arena *arena,
 		      V1beta1__ContainerAllocateResponse *message)
 {
-	V1beta1__Mount *mounts = message_list(arena, answer->n_mounts, &v1beta1__mount__descriptor, &message->mounts);
-	V1beta1__DeviceSpec *devices = message_list(arena, answer->n_devices, &v1beta1__device_spec__descriptor,
-						    &message->devices);
-	V1beta1__CDIDevice *names = message_list(arena, answer->n_cdi_devices, &v1beta1__cdidevice__descriptor,
-						 &message->cdi_devices);
+	V1beta1__Mount *mounts = graft_rpc_list(&v1beta1__mount__descriptor, answer->n_mounts, arena, &message->mounts);
+	V1beta1__DeviceSpec *devices = graft_rpc_list(&v1beta1__device_spec__descriptor, answer->n_devices, arena,
+						      &message->devices);
+	V1beta1__CDIDevice *names = graft_rpc_list(&v1beta1__cdidevice__descriptor, answer->n_cdi_devices, arena,
+						   &message->cdi_devices);
 
 	if (!mounts || !devices || !names)
 		return -1;
@@ -277,8 +256,8 @@ static void serve_allocate(void *service, struct graft_rpc_call *call, const Pro
 	int rc = 0;
 
 	if (arena)
-		containers = message_list(arena, n, &v1beta1__container_allocate_response__descriptor,
-					  &response.container_responses);
+		containers = graft_rpc_list(&v1beta1__container_allocate_response__descriptor, n, arena,
+					    &response.container_responses);
 	if (!containers)
 		rc = graft_fail_memory(&err);
 	for (size_t i = 0; rc == 0 && i < n; i++)
@@ -324,8 +303,8 @@ static void serve_prefer(void *service, struct graft_rpc_call *call, const Proto
 	int rc = 0;
 
 	if (arena)
-		containers = message_list(arena, n, &v1beta1__container_preferred_allocation_response__descriptor,
-					  &response.container_responses);
+		containers = graft_rpc_list(&v1beta1__container_preferred_allocation_response__descriptor, n, arena,
+					    &response.container_responses);
 	if (!containers)
 		rc = graft_fail_memory(&err);
 	for (size_t i = 0; rc == 0 && i < n; i++)

@@ -98,6 +98,31 @@ ProtobufCMessage *graft_rpc_decode(const ProtobufCMessageDescriptor *type, const
 	return protobuf_c_message_unpack(type, &allocator, n, bytes);
 }
 
+void *graft_rpc_new(const ProtobufCMessageDescriptor *type, struct graft_arena *arena)
+{
+	void *message = graft_arena_alloc(arena, type->sizeof_message);
+
+	if (message)
+		protobuf_c_message_init(type, message);
+	return message;
+}
+
+void *graft_rpc_list(const ProtobufCMessageDescriptor *type, size_t n, struct graft_arena *arena, void *ret_pointers)
+{
+	size_t size = type->sizeof_message;
+	char *messages = graft_arena_alloc(arena, n * size);
+	void **pointers = graft_arena_alloc(arena, n * sizeof(*pointers));
+
+	if (!messages || !pointers)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		pointers[i] = messages + i * size;
+		protobuf_c_message_init(type, pointers[i]);
+	}
+	memcpy(ret_pointers, &pointers, sizeof(pointers));
+	return messages;
+}
+
 void graft_rpc_escape(struct graft_buffer *out, const char *text)
 {
 	for (; *text != '\0'; text++) {

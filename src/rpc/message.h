@@ -62,6 +62,14 @@ int graft_rpc_encode(const ProtobufCMessage *message, uint8_t **ret_bytes, size_
 ProtobufCMessage *graft_rpc_decode(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n,
 				   struct graft_arena *arena);
 
+/* Makes a message of a type in the arena. NULL: out of memory. */
+void *graft_rpc_new(const ProtobufCMessageDescriptor *type, struct graft_arena *arena);
+/*
+ * Makes n messages of a type, one behind the other, and in *ret_pointers the list of pointers to
+ * them that protobuf-c needs. NULL: out of memory.
+ */
+void *graft_rpc_list(const ProtobufCMessageDescriptor *type, size_t n, struct graft_arena *arena, void *ret_pointers);
+
 /* Appends the value of grpc-message: everything but printable ASCII, and '%', as %XX. */
 void graft_rpc_escape(struct graft_buffer *out, const char *text);
 /*

@@ -72,11 +72,10 @@ void graft_ttrpc_link_reply(struct graft_ttrpc_link *link, uint32_t stream, cons
 {
 	struct graft_buffer bytes = { .max = 0 };
 	struct graft_error why = { .status = GRAFT_OK };
-	char text[sizeof(why.msg) + sizeof(why.ctx)];
 
 	if (graft_ttrpc_write_response(&bytes, stream, message, 0, NULL, &why) < 0) {
 		graft_buffer_done(&bytes);
-		graft_ttrpc_link_refuse(link, stream, GRAFT_RPC_INTERNAL, graft_error_text(&why, text, sizeof(text)));
+		graft_ttrpc_link_refuse(link, stream, GRAFT_RPC_INTERNAL, GRAFT_ERROR_TEXT(&why));
 		return;
 	}
 	send_ttrpc(link, GRAFT_LINK_SERVED, &bytes);
