@@ -165,8 +165,10 @@ void feature_object_read(struct feature_object *object, const struct graft_json_
 
 /* --- the object to write --- */
 
-static void add_member(struct graft_buffer *out, const char *name, const char *value)
+/* `before` is what separates it from the member before, if there is one. */
+static void add_member(struct graft_buffer *out, const char *before, const char *name, const char *value)
 {
+	graft_buffer_string(out, before);
 	graft_json_quote(out, name);
 	graft_buffer_char(out, ':');
 	graft_json_quote(out, value);
@@ -178,14 +180,10 @@ static void write_owners(const struct feature_owners *owners, struct graft_buffe
 	for (size_t i = 0; i < owners->n; i++) {
 		const struct feature_owner *owner = &owners->items[i];
 
-		graft_buffer_string(out, i > 0 ? ",{" : "{");
-		add_member(out, "apiVersion", owner->api_version);
-		graft_buffer_char(out, ',');
-		add_member(out, "kind", owner->kind);
-		graft_buffer_char(out, ',');
-		add_member(out, "name", owner->name);
-		graft_buffer_char(out, ',');
-		add_member(out, "uid", owner->uid);
+		add_member(out, i > 0 ? ",{" : "{", "apiVersion", owner->api_version);
+		add_member(out, ",", "kind", owner->kind);
+		add_member(out, ",", "name", owner->name);
+		add_member(out, ",", "uid", owner->uid);
 		graft_buffer_string(out, owner->controller ? ",\"controller\":true}" : "}");
 	}
 	graft_buffer_char(out, ']');
@@ -193,15 +191,11 @@ static void write_owners(const struct feature_owners *owners, struct graft_buffe
 
 static void write_metadata(const struct feature_content *content, struct graft_buffer *out)
 {
-	add_member(out, "name", content->name);
-	graft_buffer_char(out, ',');
-	add_member(out, "namespace", content->namespace_);
-	if (content->version) {
-		graft_buffer_char(out, ',');
-		add_member(out, "resourceVersion", content->version);
-	}
-	graft_buffer_string(out, ",\"labels\":{");
-	add_member(out, NODE_LABEL, content->node);
+	add_member(out, "", "name", content->name);
+	add_member(out, ",", "namespace", content->namespace_);
+	if (content->version)
+		add_member(out, ",", "resourceVersion", content->version);
+	add_member(out, ",\"labels\":{", NODE_LABEL, content->node);
 	graft_buffer_char(out, '}');
 	write_owners(content->owners, out);
 }
@@ -213,10 +207,7 @@ void feature_object_write(const struct feature_content *content, struct graft_bu
 	write_metadata(content, out);
 	graft_buffer_string(out,
 			    "},\"spec\":{\"features\":{\"flags\":{},\"attributes\":{},\"instances\":{}},\"labels\":{");
-	for (size_t i = 0; i < content->labels->n_items; i++) {
-		if (i > 0)
-			graft_buffer_char(out, ',');
-		add_member(out, content->labels->items[i].name, content->labels->items[i].value);
-	}
+	for (size_t i = 0; i < content->labels->n_items; i++)
+		add_member(out, i > 0 ? "," : "", content->labels->items[i].name, content->labels->items[i].value);
 	graft_buffer_string(out, "}}}");
 }
