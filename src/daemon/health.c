@@ -130,7 +130,6 @@ static void push_fault(struct health *health, const struct health_fault *fault)
 	if (health->flooded)
 		return;
 	health->flooded = true;
-	health->flood = (struct health_fault){ .cause = HEALTH_TABLE };
 	health->n_began[HEALTH_TABLE]++;
 	graft_warn(health->options.log, "all GPUs are unhealthy: %s", cause_texts[HEALTH_TABLE]);
 }
@@ -602,6 +601,8 @@ void health_done(struct health *health)
 const struct health_fault *health_find(const struct health *health, const char *bus_id, bool mig, uint32_t gi,
 				       uint32_t ci)
 {
+	static const struct health_fault flood = { .cause = HEALTH_TABLE };
+
 	for (size_t i = 0; i < health->n_faults; i++) {
 		const struct graft_xid_line *line = &health->faults[i].line;
 
@@ -610,5 +611,5 @@ const struct health_fault *health_find(const struct health *health, const char *
 		if (!line->has_instance || !mig || (line->gi == gi && line->ci == ci))
 			return &health->faults[i];
 	}
-	return health->flooded && bus_id ? &health->flood : NULL;
+	return health->flooded && bus_id ? &flood : NULL;
 }

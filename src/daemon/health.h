@@ -97,8 +97,7 @@ struct health {
 	size_t n_line;
 	struct health_fault faults[HEALTH_MAX_FAULTS];
 	size_t n_faults;
-	struct health_fault flood; /* of all GPUs */
-	bool flooded;
+	bool flooded;                                /* every GPU counts as failed */
 	struct health_mark marks[HEALTH_MAX_FAULTS]; /* the oldest first */
 	size_t n_marks;
 	struct health_fault known[HEALTH_MAX_FAULTS]; /* by the predecessor */
