@@ -214,14 +214,9 @@ static void folder_changed(void *arg, short events)
  */
 static bool watch_kubelet(struct plugin *plugin)
 {
-	const char *kubelet = plugin->node->config.flags.plugin.kubelet_socket, *slash = strrchr(kubelet, '/');
-	char folder[PATH_MAX];
-
-	if (!plugin->node->registry || !slash || (size_t)(slash - kubelet) >= sizeof(folder))
+	if (!plugin->node->registry)
 		return false;
-	memcpy(folder, kubelet, (size_t)(slash - kubelet));
-	folder[slash - kubelet] = '\0';
-	plugin->kubelet_number = inotify_add_watch(plugin->folder_watch.fd, folder,
+	plugin->kubelet_number = inotify_add_watch(plugin->folder_watch.fd, plugin->node->kubelet_folder,
 						   IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
 	if (plugin->kubelet_number < 0)
 		graft_loop_set_timer(plugin->loop, &plugin->kubelet, BLIND_MS);
@@ -436,20 +431,15 @@ static void configure_health(struct plugin *plugin)
 
 static void begin_leases(struct plugin *plugin)
 {
-	const struct graft_kube_plugin_flags *flags = &plugin->node->config.flags.plugin;
-	const char *slash = strrchr(flags->kubelet_socket, '/');
-	struct pod_offer offer = { .inventory = plugin->node->facts.inventory,
-				   .offer = &plugin->node->facts.offer,
-				   .kubelet_folder = "/var/lib/kubelet/device-plugins" };
+	const struct pod_offer offer = { .inventory = plugin->node->facts.inventory,
+					 .offer = &plugin->node->facts.offer,
+					 .kubelet_folder = plugin->node->kubelet_folder };
 
-	if (slash)
-		offer.kubelet_folder = graft_arena_strndup(plugin->node->arena, flags->kubelet_socket,
-							   (size_t)(slash - flags->kubelet_socket));
 	plugin->leases.loop = plugin->loop;
 	plugin->leases.log = plugin->log;
 	plugin->leases.changed = health_changed;
 	plugin->leases.arg = plugin;
-	if (flags->respect_leases && offer.kubelet_folder)
+	if (plugin->node->config.flags.plugin.respect_leases)
 		pod_leases_begin(&plugin->leases, plugin->state_folder, &offer);
 	else
 		pod_leases_end(&plugin->leases);

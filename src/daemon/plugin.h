@@ -68,8 +68,9 @@ struct plugin_node {
 	struct graft_arena *arena;
 	struct graft_kube_config config;
 	struct graft_kube_node_facts facts;
-	const char *folder; /* of the sockets */
-	bool registry;      /* the kubelet finds them there; otherwise they are registered with it */
+	const char *kubelet_folder; /* of the kubelet's socket */
+	const char *folder;         /* of the sockets */
+	bool registry;              /* the kubelet finds them there; otherwise they are registered with it */
 	struct plugin_resource *resources;
 	size_t n_resources;
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "daemon/plugin.h"
 #include "kubernetes/kube_cdi.h"
 
@@ -31,18 +32,15 @@ struct plugin_node *plugin_node_free(struct plugin_node *node)
 static void choose_folder(struct plugin_node *node)
 {
 	const struct graft_kube_plugin_flags *flags = &node->config.flags.plugin;
-	const char *slash = strrchr(flags->kubelet_socket, '/');
+	bool registers = strchr(flags->kubelet_socket, '/') != NULL;
 	struct stat st;
 
-	node->folder = "/var/lib/kubelet/device-plugins";
-	if (slash)
-		node->folder = graft_arena_strndup(node->arena, flags->kubelet_socket,
-						   (size_t)(slash - flags->kubelet_socket));
+	node->kubelet_folder = registers ? graft_path_directory(flags->kubelet_socket, node->arena)
+					 : "/var/lib/kubelet/device-plugins";
 	/* If registration is disabled, the registry is not used either. */
-	if (slash && flags->registry[0] != '\0' && stat(flags->registry, &st) == 0 && S_ISDIR(st.st_mode)) {
-		node->registry = true;
-		node->folder = flags->registry;
-	}
+	node->registry = registers && flags->registry[0] != '\0' && stat(flags->registry, &st) == 0 &&
+			 S_ISDIR(st.st_mode);
+	node->folder = node->registry ? flags->registry : node->kubelet_folder;
 }
 
 /*

@@ -119,13 +119,11 @@ static void register_now(void *arg)
  */
 static bool is_contested(const struct plugin_resource *resource, struct timespec *ret_made)
 {
-	const char *kubelet = resource->plugin->node->config.flags.plugin.kubelet_socket;
 	auto_close int fd = -1;
 	char path[PATH_MAX];
 	struct stat st;
 
-	(void)snprintf(path, sizeof(path), "%.*s/%s", (int)(strrchr(kubelet, '/') - kubelet), kubelet,
-		       resource->offer->socket);
+	(void)snprintf(path, sizeof(path), "%s/%s", resource->plugin->node->kubelet_folder, resource->offer->socket);
 	*ret_made = (struct timespec){ .tv_sec = stat(path, &st) == 0 ? st.st_ctim.tv_sec : 0 };
 	if (ret_made->tv_sec > 0)
 		ret_made->tv_nsec = st.st_ctim.tv_nsec;
