@@ -165,6 +165,10 @@ void graft_error_clear(struct graft_error *err);
  * lower case (SPEC libnvidia-container 2.3).
  */
 const char *graft_error_text(const struct graft_error *err, char *buffer, size_t size);
+/* The same, in a buffer that lives as long as the block around it. */
+#define GRAFT_ERROR_TEXT(err)                                                          \
+	graft_error_text((err), (char[sizeof((err)->msg) + sizeof((err)->ctx)]){ "" }, \
+			 sizeof((err)->msg) + sizeof((err)->ctx))
 
 /*
  * Makes a text a single line, in place: replaces every control character by '?'. SECURITY: messages

@@ -35,11 +35,8 @@ static void attempt_later(struct graft_cluster_watch *watch, int64_t delay_ms)
 
 static void watch_failed(struct graft_cluster_watch *watch, const struct graft_error *err)
 {
-	char text[sizeof(err->msg) + sizeof(err->ctx)];
-
 	if (!graft_cluster_is_same_failure(&watch->failure, err))
-		graft_warn(watch->log, "%s; trying again. %s", graft_error_text(err, text, sizeof(text)),
-			   graft_error_hint(err));
+		graft_warn(watch->log, "%s; trying again. %s", GRAFT_ERROR_TEXT(err), graft_error_hint(err));
 	watch->failure = *err;
 	watch->delay_ms = graft_loop_next_delay(watch->delay_ms, DELAY_MIN_MS, DELAY_MAX_MS);
 	attempt_later(watch, watch->delay_ms + random_below((uint32_t)watch->delay_ms / 4));

@@ -24,9 +24,7 @@ struct manager {
 /* Logs an error with its hint; the program continues. */
 static void manager_warn(const struct manager *manager, const struct graft_error *err, const char *after)
 {
-	char text[sizeof(err->msg) + sizeof(err->ctx)];
-
-	graft_warn(manager->log, "%s; %s. %s", graft_error_text(err, text, sizeof(text)), after, graft_error_hint(err));
+	graft_warn(manager->log, "%s; %s. %s", GRAFT_ERROR_TEXT(err), after, graft_error_hint(err));
 }
 
 static void choice_impossible(void *arg, const struct graft_error *err)

@@ -380,7 +380,6 @@ static int wait_for_configuration(struct discovery *discovery, struct graft_erro
 	const char *file = discovery->sources.config_file;
 	const struct graft_error why = *err;
 	struct discovery_pass pass;
-	char text[sizeof(why.msg) + sizeof(why.ctx)];
 	int rc;
 
 	discovery->sources.config_file = "";
@@ -392,7 +391,7 @@ static int wait_for_configuration(struct discovery *discovery, struct graft_erro
 		return -1;
 	}
 	adopt(discovery, &pass);
-	graft_warn(discovery->log, "no labels: %s; trying again later", graft_error_text(&why, text, sizeof(text)));
+	graft_warn(discovery->log, "no labels: %s; trying again later", GRAFT_ERROR_TEXT(&why));
 	if (watch_all(discovery, err) < 0)
 		return -1;
 	set_interval(discovery, true);
@@ -403,7 +402,6 @@ static int wait_for_configuration(struct discovery *discovery, struct graft_erro
 int discovery_begin(struct discovery *discovery, struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
-	char text[sizeof(why.msg) + sizeof(why.ctx)];
 	struct discovery_pass pass;
 	bool watched;
 	int rc;
@@ -426,8 +424,7 @@ int discovery_begin(struct discovery *discovery, struct graft_error *err)
 		return -1;
 	}
 	if (rc < 0)
-		graft_warn(discovery->log, "no labels: %s; waiting for the driver",
-			   graft_error_text(&why, text, sizeof(text)));
+		graft_warn(discovery->log, "no labels: %s; waiting for the driver", GRAFT_ERROR_TEXT(&why));
 	/* Labels that are made once need no events, but wait for the API server's answer. */
 	if (discovery->config.flags.gfd.oneshot)
 		return discovery->config.flags.use_node_feature_api ? 0 : 1;

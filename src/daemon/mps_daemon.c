@@ -352,12 +352,11 @@ static int write_state_file(const struct mps_daemon *daemon, const char *name, c
 static void set_modes(const struct mps_daemon *daemon, const struct graft_mps *mps)
 {
 	struct graft_error why = { .status = GRAFT_OK };
-	char text[sizeof(why.msg) + sizeof(why.ctx)];
 
 	for (size_t i = 0; i < daemon->plan.n_gpus; i++) {
 		if (graft_mps_set_mode(mps, daemon->plan.gpus[i].uuid, GRAFT_MPS_SHARED, &why) < 0)
 			graft_warn(daemon->host->log, "%s keeps its compute mode: %s", daemon->plan.gpus[i].uuid,
-				   graft_error_text(&why, text, sizeof(text)));
+				   GRAFT_ERROR_TEXT(&why));
 		graft_error_clear(&why);
 	}
 }
@@ -458,12 +457,11 @@ static void stop_in(const struct mps_daemon *daemon, const struct graft_mps *mps
 {
 	struct graft_error why = { .status = GRAFT_OK };
 	const char *path = mps_place_of(daemon, RECORD, mps->arena), *answer;
-	char text[sizeof(why.msg) + sizeof(why.ctx)];
 
 	if (graft_mps_pid(mps) > 0 || graft_mps_ask(mps, "get_server_list", &answer, &why) == 0) {
 		if (graft_mps_quit(mps, &why) < 0)
 			graft_warn(daemon->host->log, "%s: the MPS daemon: %s", daemon->plan.resource,
-				   graft_error_text(&why, text, sizeof(text)));
+				   GRAFT_ERROR_TEXT(&why));
 		else
 			graft_info(daemon->host->log, "%s: MPS daemon ended", daemon->plan.resource);
 	}

@@ -53,13 +53,14 @@ static void drop_item(struct mps_daemons *daemons, size_t i)
 	daemons->items[i] = daemons->items[--daemons->n_items];
 }
 
-static struct mps_daemon *find_item(const struct mps_daemons *daemons, const char *text)
+/* Returns its place, n_items if there is none. */
+static size_t find_item(const struct mps_daemons *daemons, const char *text)
 {
-	for (size_t i = 0; i < daemons->n_items; i++) {
-		if (strcmp(daemons->items[i]->text, text) == 0)
-			return daemons->items[i];
-	}
-	return NULL;
+	size_t i = 0;
+
+	while (i < daemons->n_items && strcmp(daemons->items[i]->text, text) != 0)
+		i++;
+	return i;
 }
 
 /* Finds the daemons that an earlier process has left. */
@@ -100,7 +101,6 @@ static int start_item(struct mps_daemons *daemons, struct mps_daemon *item, stru
 static int start_all(struct mps_daemons *daemons, struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
-	char text[sizeof(why.msg) + sizeof(why.ctx)];
 	int rc = 0;
 
 	for (size_t i = 0; i < daemons->n_items; i++) {
@@ -110,7 +110,7 @@ static int start_all(struct mps_daemons *daemons, struct graft_error *err)
 		if (rc == 0)
 			*err = why;
 		else
-			graft_warn(daemons->log, "%s", graft_error_text(&why, text, sizeof(text)));
+			graft_warn(daemons->log, "%s", GRAFT_ERROR_TEXT(&why));
 		rc = -1;
 	}
 	return rc;
@@ -124,7 +124,7 @@ static int follow_plan(struct mps_daemons *daemons, const struct graft_kube_mps 
 	int rc = wanted && fresh ? 0 : graft_fail_memory(err);
 
 	for (size_t i = 0; rc == 0 && i < plan->n_daemons; i++) {
-		const struct mps_daemon *known;
+		size_t known;
 
 		fresh[i] = mps_daemon_new(&daemons->host, &plan->daemons[i]);
 		if (!fresh[i]) {
@@ -132,9 +132,8 @@ static int follow_plan(struct mps_daemons *daemons, const struct graft_kube_mps 
 			break;
 		}
 		known = find_item(daemons, fresh[i]->text);
-		for (size_t k = 0; known && k < daemons->n_items; k++)
-			wanted[k] |= daemons->items[k] == known;
-		if (known)
+		wanted[known] = true;
+		if (known < daemons->n_items)
 			fresh[i] = mps_daemon_free(fresh[i]);
 	}
 	for (size_t k = daemons->n_items; rc == 0 && k-- > 0;) {
@@ -215,10 +214,8 @@ static int make_mps_pass(struct mps_daemons *daemons, const struct graft_log *lo
 
 static void try_mps_later(struct mps_daemons *daemons, const struct graft_error *why)
 {
-	char text[sizeof(why->msg) + sizeof(why->ctx)];
-
 	daemons->delay_ms = graft_loop_next_delay(daemons->delay_ms, FIRST_MS, LAST_MS);
-	graft_warn(daemons->log, "%s; trying again in %lld s", graft_error_text(why, text, sizeof(text)),
+	graft_warn(daemons->log, "%s; trying again in %lld s", GRAFT_ERROR_TEXT(why),
 		   (long long)daemons->delay_ms / 1000);
 	graft_loop_set_timer(daemons->loop, &daemons->again, daemons->delay_ms);
 }

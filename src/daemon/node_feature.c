@@ -45,15 +45,13 @@ static void pause_writing(struct node_feature *feature, int64_t pause_ms)
 /* A failure is logged if it differs from the previous one. */
 static void feature_failed(struct node_feature *feature, const struct graft_error *err)
 {
-	char text[sizeof(err->msg) + sizeof(err->ctx)];
-
 	if (feature->once) {
 		feature->settled(feature->arg, err);
 		return;
 	}
 	if (!graft_cluster_is_same_failure(&feature->failure, err))
-		graft_warn(feature->log, "cannot send the labels to the API server: %s. %s",
-			   graft_error_text(err, text, sizeof(text)), graft_error_hint(err));
+		graft_warn(feature->log, "cannot send the labels to the API server: %s. %s", GRAFT_ERROR_TEXT(err),
+			   graft_error_hint(err));
 	feature->failure = *err;
 	feature->delay_ms = graft_loop_next_delay(feature->delay_ms, FIRST_DELAY_MS, LAST_DELAY_MS);
 	pause_writing(feature, feature->delay_ms);
@@ -264,14 +262,12 @@ static void watch_object(struct node_feature *feature)
 /* Without its owners the object would not be removed with the pod. */
 static void pod_failed(struct node_feature *feature, const struct graft_error *err)
 {
-	char text[sizeof(err->msg) + sizeof(err->ctx)];
-
 	if (!graft_cluster_is_same_failure(&feature->pod_failure, err))
 		graft_warn(feature->log,
 			   "the labels will not be removed with this pod, because the pod cannot be read: %s. Allow "
 			   "the service account to get pods, and set --pod-name (POD_NAME) and --namespace (NAMESPACE) "
 			   "to this pod",
-			   graft_error_text(err, text, sizeof(text)));
+			   GRAFT_ERROR_TEXT(err));
 	feature->pod_failure = *err;
 	if (feature->once)
 		return;

@@ -67,12 +67,11 @@ static int ask_for_uuids(const struct graft_host_options *options, struct graft_
 {
 	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_kept_facts kept;
-	char text[sizeof(why.msg) + sizeof(why.ctx)];
 
 	if (has_all_uuids(inventory) ||
 	    graft_kube_facts(options, NULL, GRAFT_KUBE_ASK_UNSETTLED, inventory, arena, &kept, &why) == 0)
 		return 0;
-	graft_warn(log, "the names of some devices are unknown: %s", graft_error_text(&why, text, sizeof(text)));
+	graft_warn(log, "the names of some devices are unknown: %s", GRAFT_ERROR_TEXT(&why));
 	return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : 0;
 }
 
@@ -140,7 +139,6 @@ static void read_specs(struct nri_host *host)
 	const struct graft_strings *directories = &host->policy->config->runtime.cdi_spec_dirs;
 	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_strings kinds = { .n = 0 };
-	char text[sizeof(why.msg) + sizeof(why.ctx)];
 
 	(void)graft_arena_free(host->arena);
 	host->registry = (struct graft_cdi_registry){ .n_specs = 0 };
@@ -150,8 +148,7 @@ static void read_specs(struct nri_host *host)
 	if (graft_cdi_registry_read(directories->items, directories->n, kinds.items, kinds.n, NULL, host->log,
 				    host->arena, &host->registry, &why) < 0) {
 		host->registry = (struct graft_cdi_registry){ .n_specs = 0 };
-		graft_warn(host->log, "CDI specifications cannot be read: %s",
-			   graft_error_text(&why, text, sizeof(text)));
+		graft_warn(host->log, "CDI specifications cannot be read: %s", GRAFT_ERROR_TEXT(&why));
 	}
 }
 
@@ -159,7 +156,6 @@ static void take_inventory(struct nri_host *host)
 {
 	struct graft_inventory *inventory = NULL;
 	struct graft_error said = { .status = GRAFT_OK };
-	char text[sizeof(said.msg) + sizeof(said.ctx)];
 	const char *answer;
 	size_t n;
 	int rc = graft_kube_question_take(&host->question, &answer, &n, &said);
@@ -169,8 +165,7 @@ static void take_inventory(struct nri_host *host)
 	if (rc == 0)
 		(void)graft_inventory_read(answer, n, &inventory, &said);
 	if (!inventory)
-		graft_warn(host->log, "this node has no GPU for containers: %s",
-			   graft_error_text(&said, text, sizeof(text)));
+		graft_warn(host->log, "this node has no GPU for containers: %s", GRAFT_ERROR_TEXT(&said));
 	else
 		graft_info(host->log, "driver %s%s, GPUs: %zu",
 			   inventory->driver_version.value ? inventory->driver_version.value : "unknown",
@@ -232,7 +227,6 @@ static int start_reader(struct nri_host *host, struct graft_error *err)
 static void begin_reader(struct nri_host *host)
 {
 	struct graft_error err = { .status = GRAFT_OK };
-	char text[sizeof(err.msg) + sizeof(err.ctx)];
 
 	if (host->watch.place != 0)
 		return;
@@ -240,7 +234,7 @@ static void begin_reader(struct nri_host *host)
 	host->begun = host->asked;
 	if (start_reader(host, &err) == 0)
 		return;
-	graft_warn(host->log, "the host cannot be read: %s", graft_error_text(&err, text, sizeof(text)));
+	graft_warn(host->log, "the host cannot be read: %s", GRAFT_ERROR_TEXT(&err));
 	read_later(host, HARDWARE_POLL_MS);
 }
 

@@ -212,7 +212,6 @@ static void begin_kubelet_call(void *arg)
 						   .done = listed,
 						   .arg = kubelet };
 	struct graft_error err = { .status = GRAFT_OK };
-	char text[sizeof(err.msg) + sizeof(err.ctx)];
 
 	if (kubelet->client || !kubelet->questions)
 		return;
@@ -223,7 +222,7 @@ static void begin_kubelet_call(void *arg)
 	if (kubelet->client)
 		return;
 	kubelet->n_failures++;
-	answer_all(kubelet, NULL, graft_error_text(&err, text, sizeof(text)));
+	answer_all(kubelet, NULL, GRAFT_ERROR_TEXT(&err));
 }
 
 void nri_kubelet_begin(struct nri_kubelet *kubelet)

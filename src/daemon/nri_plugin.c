@@ -156,10 +156,9 @@ static void close_link(struct nri_plugin *plugin)
 static void lose_link(struct nri_plugin *plugin, const struct graft_error *why)
 {
 	bool lived = plugin->registered && graft_clock_ms() - plugin->registered_ms > SHORT_LIFE_MS;
-	char text[sizeof(why->msg) + sizeof(why->ctx)];
 
 	graft_warn(plugin->log, "%s: until the plugin is connected again, containers start without its devices",
-		   graft_error_text(why, text, sizeof(text)));
+		   GRAFT_ERROR_TEXT(why));
 	close_link(plugin);
 	plugin->counts.n_losses++;
 	if (plugin->options.has_fd) {
@@ -362,11 +361,9 @@ struct nri_plugin *nri_plugin_begin(const struct nri_plugin_options *options, st
 void nri_plugin_reload(struct nri_plugin *plugin)
 {
 	struct graft_error err = { .status = GRAFT_OK };
-	char text[sizeof(err.msg) + sizeof(err.ctx)];
 
 	if (load_configuration(plugin, &err) < 0)
-		graft_warn(plugin->log, "the configuration is unchanged: %s",
-			   graft_error_text(&err, text, sizeof(text)));
+		graft_warn(plugin->log, "the configuration is unchanged: %s", GRAFT_ERROR_TEXT(&err));
 	nri_host_reload(&plugin->host);
 }
 

@@ -199,11 +199,9 @@ static int decide_request(struct nri_request *request, const struct graft_nri_ho
 /* The driver's own message, if the driver is the cause. */
 static void explain_host(const struct nri_plugin *plugin, struct graft_error *err)
 {
-	char text[sizeof(err->msg) + sizeof(err->ctx)];
-
 	if (err->status == GRAFT_NO_DRIVER && plugin->host.why.status != GRAFT_OK)
 		(void)graft_fail(err, GRAFT_NO_DRIVER, 0, "this node has no GPU for containers: %.300s",
-				 graft_error_text(&plugin->host.why, text, sizeof(text)));
+				 GRAFT_ERROR_TEXT(&plugin->host.why));
 }
 
 static void decide_and_answer(struct nri_request *request, const struct graft_nri_host *host)

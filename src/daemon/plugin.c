@@ -31,9 +31,7 @@
 static void plugin_warn(const struct plugin *plugin, const char *before, const struct graft_error *err,
 			const char *after)
 {
-	char text[sizeof(err->msg) + sizeof(err->ctx)];
-
-	graft_warn(plugin->log, "%s: %s%s", before, graft_error_text(err, text, sizeof(text)), after);
+	graft_warn(plugin->log, "%s: %s%s", before, GRAFT_ERROR_TEXT(err), after);
 }
 
 static void stop_serving(struct plugin *plugin)

@@ -484,7 +484,6 @@ static void look_at_leases(void *arg)
 {
 	struct pod_leases *leases = arg;
 	struct graft_error err = { .status = GRAFT_OK };
-	char text[sizeof(err.msg) + sizeof(err.ctx)];
 	int rc;
 
 	watch_tables(leases);
@@ -492,7 +491,7 @@ static void look_at_leases(void *arg)
 	if (rc > 0)
 		rc = look_once(leases, true, &err);
 	if (rc < 0 && !leases->failed)
-		graft_warn(leases->log, "leases: %s", graft_error_text(&err, text, sizeof(text)));
+		graft_warn(leases->log, "leases: %s", GRAFT_ERROR_TEXT(&err));
 	leases->failed = rc < 0;
 	graft_loop_set_timer(leases->loop, &leases->look, LOOK_AGAIN_MS);
 }

@@ -16,9 +16,7 @@
 
 int program_complain(const char *name, const struct graft_error *err)
 {
-	char text[sizeof(err->msg) + sizeof(err->ctx)];
-
-	(void)fprintf(stderr, "%s: %s\n  %s\n", name, graft_error_text(err, text, sizeof(text)), graft_error_hint(err));
+	(void)fprintf(stderr, "%s: %s\n  %s\n", name, GRAFT_ERROR_TEXT(err), graft_error_hint(err));
 	return 1;
 }
 
@@ -250,15 +248,14 @@ static int label_chose(void *arg, const char *path)
 static void label_failed(void *arg, const struct graft_error *err)
 {
 	struct program_daemon *daemon = arg;
-	char text[sizeof(err->msg) + sizeof(err->ctx)];
 
 	if (!daemon->begun && daemon->oneshot) {
 		daemon->err = *err;
 		graft_loop_stop(&daemon->loop);
 		return;
 	}
-	graft_warn(daemon->sources->log, "%s; %s. %s", graft_error_text(err, text, sizeof(text)),
-		   daemon->state(daemon->arg), graft_error_hint(err));
+	graft_warn(daemon->sources->log, "%s; %s. %s", GRAFT_ERROR_TEXT(err), daemon->state(daemon->arg),
+		   graft_error_hint(err));
 }
 
 static int begin_by_label(struct program_daemon *daemon, const struct graft_kube_config *config)

@@ -52,7 +52,6 @@ static int ask_again(const struct graft_host_options *options, const char *file,
 {
 	const struct graft_kept_facts before = *facts;
 	struct graft_error why = { .status = GRAFT_OK };
-	char text[sizeof(why.msg) + sizeof(why.ctx)];
 	int rc = graft_kept_ask(options, inventory, arena, facts, &why);
 
 	if (rc < 0 && (n_asked == 0 || why.status == GRAFT_NO_MEMORY)) {
@@ -60,7 +59,7 @@ static int ask_again(const struct graft_host_options *options, const char *file,
 		return -1;
 	}
 	if (rc < 0) {
-		graft_warn(options->log, "NVML has stopped answering: %s", graft_error_text(&why, text, sizeof(text)));
+		graft_warn(options->log, "NVML has stopped answering: %s", GRAFT_ERROR_TEXT(&why));
 		*facts = before;
 	}
 	facts->asked_s = (uint32_t)(graft_clock_ms() / 1000);

@@ -32,7 +32,6 @@ static int read_kept_facts(const struct graft_kube_config *config, const struct 
 			   struct graft_kept_facts *kept, struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
-	char text[sizeof(why.msg) + sizeof(why.ctx)];
 
 	if (graft_kube_facts(options, NULL, ask, inventory, arena, kept, &why) == 0)
 		return 1;
@@ -40,7 +39,7 @@ static int read_kept_facts(const struct graft_kube_config *config, const struct 
 		*err = why;
 		return -1;
 	}
-	graft_warn(options->log, "omitting the labels that need NVML: %s", graft_error_text(&why, text, sizeof(text)));
+	graft_warn(options->log, "omitting the labels that need NVML: %s", GRAFT_ERROR_TEXT(&why));
 	return 0;
 }
 

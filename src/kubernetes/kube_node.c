@@ -49,8 +49,6 @@ static int take_kept(const struct graft_log *log, struct graft_arena *arena, str
 		     struct graft_kube_node_question *question, int rc, const struct graft_error *why,
 		     struct graft_error *err)
 {
-	char text[768];
-
 	if (rc == 0) {
 		facts->unsettled = question->kept.nvml.n_unsettled > 0;
 		facts->wait_s = graft_kept_wait_s(&question->kept, graft_clock_ms() / 1000);
@@ -60,7 +58,7 @@ static int take_kept(const struct graft_log *log, struct graft_arena *arena, str
 		*err = *why;
 		return -1;
 	}
-	graft_warn(log, "cannot determine the NVLinks between GPUs: %s", graft_error_text(why, text, sizeof(text)));
+	graft_warn(log, "cannot determine the NVLinks between GPUs: %s", GRAFT_ERROR_TEXT(why));
 	return 0;
 }
 
@@ -270,13 +268,11 @@ static int make_offer(const struct graft_kube_config *config, const struct graft
 static int offer_nothing(const struct graft_kube_config *config, const struct graft_log *log,
 			 const struct graft_error *why, struct graft_kube_node_facts *facts, struct graft_error *err)
 {
-	char text[768];
-
 	if (config->flags.fail_on_init_error || why->status == GRAFT_NO_MEMORY) {
 		*err = *why;
 		return -1;
 	}
-	graft_warn(log, "no devices are offered: %s", graft_error_text(why, text, sizeof(text)));
+	graft_warn(log, "no devices are offered: %s", GRAFT_ERROR_TEXT(why));
 	graft_kube_node_done(facts);
 	*facts = (struct graft_kube_node_facts){ .inventory = graft_inventory_new(), .wait_s = -1, .state = "" };
 	facts->failed = true;
