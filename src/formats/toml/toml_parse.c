@@ -162,6 +162,32 @@ static struct toml_node *enter_by_key(struct parser *p, struct toml_node *table,
 	return node;
 }
 
+/*
+ * Scans a dotted key: *table becomes the table that its parts but the last name, *ret_key and
+ * *ret_at are the last part and where it is.
+ */
+static bool parse_dotted_key(struct parser *p,
+			     struct toml_node *(*enter)(struct parser *p, struct toml_node *table,
+							const struct toml_text *key, size_t at),
+			     struct toml_node **table, struct toml_text *ret_key, size_t *ret_at)
+{
+	struct toml_scan *scan = &p->scan;
+
+	for (;;) {
+		toml_skip_blanks(scan);
+		*ret_at = scan->at;
+		if (!toml_scan_key_part(scan, ret_key))
+			return false;
+		toml_skip_blanks(scan);
+		if (!toml_is_at(scan, '.'))
+			return true;
+		*table = enter(p, *table, ret_key, *ret_at);
+		if (!*table)
+			return false;
+		scan->at++;
+	}
+}
+
 static bool parse_key_value(struct parser *p, struct toml_node *table, const struct toml_node *inside)
 {
 	struct toml_scan *scan = &p->scan;
@@ -170,21 +196,8 @@ static bool parse_key_value(struct parser *p, struct toml_node *table, const str
 	long entry = add_toml_entry(p, inside, false);
 	size_t at;
 
-	if (entry < 0)
+	if (entry < 0 || !parse_dotted_key(p, enter_by_key, &table, &key, &at))
 		return false;
-	for (;;) {
-		at = scan->at;
-		if (!toml_scan_key_part(scan, &key))
-			return false;
-		toml_skip_blanks(scan);
-		if (!toml_is_at(scan, '.'))
-			break;
-		table = enter_by_key(p, table, &key, at);
-		if (!table)
-			return false;
-		scan->at++;
-		toml_skip_blanks(scan);
-	}
 	if (!toml_is_at(scan, '='))
 		return toml_wrong(scan, scan->at, "expected '=' after the key");
 	if (toml_find(p->toml, table, &key))
@@ -304,19 +317,8 @@ static bool parse_header(struct parser *p, struct toml_node **ret_table)
 	scan->at++;
 	element = toml_is_at(scan, '[');
 	scan->at += element ? 1 : 0;
-	for (;;) {
-		toml_skip_blanks(scan);
-		at = scan->at;
-		if (!toml_scan_key_part(scan, &key))
-			return false;
-		toml_skip_blanks(scan);
-		if (!toml_is_at(scan, '.'))
-			break;
-		table = enter_by_name(p, table, &key, at);
-		if (!table)
-			return false;
-		scan->at++;
-	}
+	if (!parse_dotted_key(p, enter_by_name, &table, &key, &at))
+		return false;
 	for (int i = 0; i < (element ? 2 : 1); i++, scan->at++) {
 		if (!toml_is_at(scan, ']'))
 			return toml_wrong(scan, scan->at, element ? "expected ']]'" : "expected ']'");
