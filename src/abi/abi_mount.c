@@ -205,12 +205,7 @@ static bool has_node_of_driver(const struct nvc_driver_info *info, const char *p
  */
 static bool is_source(const struct graft_edit *edit, const char *path)
 {
-	size_t length = strlen(path), own;
-
-	if (!edit->source)
-		return false;
-	own = strlen(edit->source);
-	return own >= length && strcmp(edit->source + own - length, path) == 0;
+	return edit->source && graft_ends_with(edit->source, path);
 }
 
 /* Whether the edit is for something in the inventory that the caller removed from the list. */

@@ -236,7 +236,7 @@ static void leave(struct reader *reader)
 /* `word` may be NULL. */
 static int fail_at_word(struct reader *reader, const char *what, const char *word)
 {
-	struct graft_buffer way = { .max = 0 };
+	auto_buffer struct graft_buffer way = { .max = 0 };
 
 	for (size_t i = 0; i < reader->n_steps; i++) {
 		if (!reader->way[i].name)
@@ -244,10 +244,8 @@ static int fail_at_word(struct reader *reader, const char *what, const char *wor
 		else
 			graft_buffer_printf(&way, "%s%s", i > 0 ? "." : "", reader->way[i].name);
 	}
-	(void)graft_fail(reader->err, GRAFT_FORMAT, 0, word ? "%.255s: %s '%.64s'" : "%.255s: %s",
-			 way.length > 0 ? graft_buffer_text(&way) : "document", what, word);
-	graft_buffer_done(&way);
-	return -1;
+	return graft_fail(reader->err, GRAFT_FORMAT, 0, word ? "%.255s: %s '%.64s'" : "%.255s: %s",
+			  way.length > 0 ? graft_buffer_text(&way) : "document", what, word);
 }
 
 static int fail_here(struct reader *reader, const char *what)

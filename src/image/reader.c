@@ -170,8 +170,8 @@ static void say(const struct child *child, struct graft_buffer *said, const stru
 static void answer(struct child *child, const struct request *request, const struct graft_error *unconfined)
 {
 	const struct graft_log log = { .write = take_note, .arg = child, .max = request->log_max };
-	struct graft_buffer said = { .max = sizeof(struct header) + TEXT_MAX + BYTES_MAX },
-			    bytes = { .max = BYTES_MAX };
+	auto_buffer struct graft_buffer said = { .max = sizeof(struct header) + TEXT_MAX + BYTES_MAX },
+					bytes = { .max = BYTES_MAX };
 	struct graft_error err = { .status = GRAFT_OK };
 	struct layout layout;
 	void *arg;
@@ -191,8 +191,6 @@ static void answer(struct child *child, const struct request *request, const str
 	(void)graft_buffer_extend(&said, sizeof(struct header));
 	graft_record_write(&layout.record, child->envelope, &said);
 	say(child, &said, &bytes);
-	graft_buffer_done(&said);
-	graft_buffer_done(&bytes);
 	child->arena = graft_arena_free(child->arena);
 }
 

@@ -6,28 +6,19 @@
  */
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/strings.h"
 #include "formats/tree/tree.h"
 
 #define WORD_MAX 5 /* the longest ones: "false", "+.inf" */
 
-static bool is_one_of(const char *text, const char *const *words)
-{
-	for (; *words; words++) {
-		if (strcmp(text, *words) == 0)
-			return true;
-	}
-	return false;
-}
+static const char *const null_words[] = { "", "~", "null", "Null", "NULL" };
+static const char *const true_words[] = { "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON" };
+static const char *const false_words[] = { "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF" };
+static const char *const odd_numbers[] = { ".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",  ".INF",
+					   "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF" };
 
-static const char *const null_words[] = { "", "~", "null", "Null", "NULL", NULL };
-static const char *const true_words[] = {
-	"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", NULL
-};
-static const char *const false_words[] = { "n",     "N",     "no",  "No",  "NO",  "false",
-					   "False", "FALSE", "off", "Off", "OFF", NULL };
-static const char *const odd_numbers[] = { ".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",  ".INF", "+.inf",
-					   "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", NULL };
+#define IS_ONE_OF(text, words) graft_is_in(words, GRAFT_COUNT(words), text)
 
 static int hex_value_of(char c)
 {
@@ -122,10 +113,10 @@ enum graft_tree_kind graft_tree_plain_kind(const char *text, bool *ret_negative,
 
 	if (is_surely_string(text))
 		return GRAFT_TREE_STRING;
-	if (is_one_of(text, null_words))
+	if (IS_ONE_OF(text, null_words))
 		return GRAFT_TREE_NULL;
-	if (is_one_of(text, true_words) || is_one_of(text, false_words)) {
-		*ret_magnitude = is_one_of(text, true_words);
+	if (IS_ONE_OF(text, true_words) || IS_ONE_OF(text, false_words)) {
+		*ret_magnitude = IS_ONE_OF(text, true_words);
 		return GRAFT_TREE_BOOL;
 	}
 	if (read_integer(text, &negative, &magnitude)) {
@@ -133,7 +124,7 @@ enum graft_tree_kind graft_tree_plain_kind(const char *text, bool *ret_negative,
 		*ret_magnitude = magnitude;
 		return GRAFT_TREE_INTEGER;
 	}
-	return is_fraction(text) || is_one_of(text, odd_numbers) ? GRAFT_TREE_FRACTION : GRAFT_TREE_STRING;
+	return is_fraction(text) || IS_ONE_OF(text, odd_numbers) ? GRAFT_TREE_FRACTION : GRAFT_TREE_STRING;
 }
 
 /* --- writing --- */
