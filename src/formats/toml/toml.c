@@ -61,6 +61,7 @@ static bool follow_parts(const struct graft_toml *toml, struct toml_scan *scan, 
 	bool missing = false;
 
 	*ret_node = toml->root;
+	*ret_rest = scan->text + scan->length;
 	for (;;) {
 		struct toml_node *child = NULL;
 		struct toml_text key;
@@ -77,15 +78,12 @@ static bool follow_parts(const struct graft_toml *toml, struct toml_scan *scan, 
 		missing = !child;
 		toml_skip_blanks(scan);
 		if (scan->at == scan->length)
-			break;
+			return true;
 		if (!toml_is_at(scan, '.'))
 			return toml_wrong(scan, scan->at, "expected '.'");
 		scan->at++;
 		toml_skip_blanks(scan);
 	}
-	if (!missing)
-		*ret_rest = scan->text + scan->length;
-	return true;
 }
 
 /* Paths of bare keys, the usual case, are followed without allocating. */
