@@ -646,6 +646,10 @@ foreseen() {
   late=false low_level runc
   make_asking_bundle
   [ "$(plan_late --json 2>/dev/null | jq -r .late_mounts)" = "no file: graft.late-mounts in config.toml is false" ]
+  late=true mode=legacy low_level runc
+  make_asking_bundle
+  [ "$(plan_late --json 2>/dev/null | jq -r .late_mounts)" = "no file: the hook mounts them in mode legacy" ]
+  plan_late 2>/dev/null | grep -x 'late mounts: no file: the hook mounts them in mode legacy'
   run -64 plan_late --style=namespace
   [ "${lines[0]}" = "nvidia-container-cli: input error: --bundle is for --style=oci" ] || die "$output"
   [ "$(on_host nvidia-container-cli plan --style=oci --json --device=0 --compute 2>/dev/null | jq .late_mounts)" = null ]

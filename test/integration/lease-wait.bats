@@ -203,6 +203,27 @@ have_gone() { [ "$(wc -l <"$work/order" 2>/dev/null || echo 0)" -ge "$1" ]; }
   [ "$(jq .since "$record")" -ge "$now" ]
 }
 
+@test "whoever waits in a table that is replaced waits in the new one, for as long as before" {
+  local waits since
+  hold_all "$work/go"
+  # shellcheck disable=SC2016
+  waiter 1000 -n 8 -- sh -c ': >"$0"' "$work/started"
+  queued 1
+  waits=$(jq -r .holder.pid "$table"/queue/*) since=$(jq -c '[.id, .since]' "$table"/queue/*)
+  # It may not see a moment without a table, in which all is free.
+  kill -STOP "$waits"
+  mv "$table" "$work/replaced"
+  lease acquire -n 8 --for 1h >"$work/id"
+  kill -CONT "$waits"
+  within_seconds 10 waiting_are 1
+  [ "$(jq -c '[.id, .since]' "$table"/queue/*)" = "$since" ]
+  touch "$work/go"
+  # Woken by the table that is there now.
+  lease release "$(cat "$work/id")"
+  timeout 3 sh -c 'until [ -e "$0" ]; do sleep 0.05; done' "$work/started"
+  queued 0
+}
+
 @test "the head of the queue is not starved, and those behind it take what it has no use for" {
   printf 'order = "fifo"\n' >>"$config"
   waiter 1001 -n 3 -- sleep 1000

@@ -99,16 +99,42 @@ teardown() { lease_teardown; }
   becomes_held 0
 }
 
-@test "a container whose cgroup is only known to runc is found by its pid file; without one it is refused" {
+@test "a container's process that left its cgroup: the lease lasts while any of the container's processes does" {
+  local devices=/sys/fs/cgroup/devices init
   make_shared
-  lease_bundle a any:1 'sleep 1000' 'del(.linux.cgroupsPath)'
+  [ -e $devices/cgroup.procs ] || devices=/sys/fs/cgroup
+  lease_bundle a any:1 'sleep 1000 & exec sleep 1000'
   create a
+  of_runc start a
+  within_seconds 10 eval '[ "$(wc -l <"$devices/$group/a/cgroup.procs")" = 2 ]'
+  lease run -- true
+  init=$(cat "$work/a.pid")
+  [ "$(jq -r 'select(.holder.container == "a").holder.pid' "$table"/held/*)" = "$init" ]
+  echo "$init" >$devices/cgroup.procs
+  within_seconds 10 eval '[ "$(wc -l <"$devices/$group/a/cgroup.procs")" = 1 ]'
+  is_held 1
+  # Nobody is left in the cgroup.
+  xargs kill -9 <"$devices/$group/a/cgroup.procs"
+  within_seconds 10 eval '[ ! -s "$devices/$group/a/cgroup.procs" ]'
+  is_held 1
+  lease run -- true
+  is_held 1
+  kill -9 "$init"
+  becomes_held 0
+}
+
+@test "a container whose cgroup is only known to runc is found by its pid file; without one it is refused" {
+  # runc calls its cgroup like the container.
+  local name=$group-a
+  make_shared
+  lease_bundle "$name" any:1 'sleep 1000' 'del(.linux.cgroupsPath)'
+  create "$name"
   is_held 1
   [ "$(jq -r .holder.kind "$table"/held/*)" = pid-file ]
   # Whoever looks with the lock learns which process it is.
   lease run -- true
-  [ "$(jq -r 'select(.claim == "any:1" and .holder.container == "a") | .holder.kind, .holder.pid' "$table"/held/* | xargs)" = "process $(cat "$work/a.pid")" ]
-  of_runc delete --force a
+  [ "$(jq -r --arg name "$name" 'select(.claim == "any:1" and .holder.container == $name) | .holder.kind, .holder.pid' "$table"/held/* | xargs)" = "process $(cat "$work/$name.pid")" ]
+  of_runc delete --force "$name"
   becomes_held 0
   # A path that no record can have.
   lease_bundle a any:1 'sleep 1000' '.linux.cgroupsPath += "-ü"'
@@ -121,8 +147,9 @@ teardown() { lease_teardown; }
   [ "$(jq -r .holder.kind "$table"/held/*)" = process ]
   of_runc delete --force a
   becomes_held 0
-  lease_bundle b any:1 'sleep 1000' 'del(.linux.cgroupsPath)'
-  run ! on_host "$runtime" --root "$work/runc" create --bundle "$work/bundle-b" b
+  name=$group-b
+  lease_bundle "$name" any:1 'sleep 1000' 'del(.linux.cgroupsPath)'
+  run ! on_host "$runtime" --root "$work/runc" create --bundle "$bundle" "$name"
   [[ $output == *"the container cannot be found after its creation: it has neither a usable linux.cgroupsPath nor a --pid-file. Give the container a cgroup, or call 'create' with --pid-file."* ]]
   is_held 0
 }

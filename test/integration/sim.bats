@@ -950,12 +950,15 @@ status 74" ] || { echo "$output $stderr"; return 1; }
 }
 
 @test "mounts of the machine stay in view" {
+  local folder
+  folder=$(mktemp --directory /run/graft-sim-test.XXXXXX)
+  # shellcheck disable=SC2016
   run -0 unshare -m sh -c '
-    mkdir -p /run/graft-sim-test && mount -t tmpfs t /run/graft-sim-test && mkdir /run/graft-sim-test/usr &&
+    mount -t tmpfs t "$1" && mkdir "$1/usr" &&
     mount -t tmpfs inner /usr/share/misc && echo here > /usr/share/misc/file &&
-    '"'$sim'"' run -t geforce-laptop -- sh -c "cat /usr/share/misc/file; ls /usr/share/vulkan/icd.d"'
+    "$0" run -t geforce-laptop -- sh -c "cat /usr/share/misc/file; ls /usr/share/vulkan/icd.d"' "$sim" "$folder"
   [[ $output == *here*nvidia_icd.json* ]]
-  rmdir /run/graft-sim-test
+  rmdir "$folder"
 }
 
 @test "every user sees the host, whatever mask its maker has; the command has that mask" {
