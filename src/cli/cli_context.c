@@ -62,7 +62,7 @@ int cli_parse(const struct cli *cli, const struct graft_command *command, int ar
 {
 	enum graft_parse_result result = GRAFT_PARSE_OK;
 	struct graft_error err = { .status = GRAFT_OK };
-	struct graft_buffer out = { .max = 0 };
+	auto_buffer struct graft_buffer out = { .max = 0 };
 	char program[128];
 	int rc = graft_options_parse(command, argc, argv, options, ret_first, &result, &err);
 
@@ -76,7 +76,6 @@ int cli_parse(const struct cli *cli, const struct graft_command *command, int ar
 	} else if (rc < 0) {
 		graft_options_complain(command, program, result, &err, &out);
 		(void)fputs(graft_buffer_text(&out), stderr);
-		graft_buffer_done(&out);
 	} else {
 		if (result == GRAFT_PARSE_HELP)
 			graft_options_help(command, program, &out);
@@ -93,13 +92,12 @@ static int unknown_command(const char *name)
 {
 	const char *near = graft_options_meant_command(&cli_root, name);
 	const char *meant = near ? near : cli_meant_elsewhere(name);
-	struct graft_buffer out = { .max = 0 };
+	auto_buffer struct graft_buffer out = { .max = 0 };
 	struct graft_error err = { .status = GRAFT_OK };
 
 	graft_options_complain(&cli_root, CLI_PROGRAM, GRAFT_PARSE_MISSING, &err, &out);
 	(void)fprintf(stderr, CLI_PROGRAM ": unknown command '%s'%s%s%s\n%s", name, meant ? " (did you mean '" : "",
 		      meant ? meant : "", meant ? "'?)" : "", graft_buffer_text(&out));
-	graft_buffer_done(&out);
 	return 1;
 }
 

@@ -46,7 +46,7 @@ static int check_configure_rootfs(const char *rootfs, struct graft_error *err)
 static void log_configuration(const struct configuration *c)
 {
 	const struct graft_request *request = c->options.request;
-	struct graft_buffer words = { .max = 4096 };
+	auto_buffer struct graft_buffer words = { .max = 4096 };
 
 	if (!c->cli->log)
 		return;
@@ -60,7 +60,6 @@ static void log_configuration(const struct configuration *c)
 			graft_buffer_printf(&words, " %s", graft_capability_names[bit]);
 	}
 	graft_info(c->cli->log, "configuring container with '%s'", graft_buffer_text(&words));
-	graft_buffer_done(&words);
 }
 
 static int open_container(struct configuration *c, struct graft_policy *policy, struct graft_error *err)

@@ -41,13 +41,12 @@ void cli_log_line(long long seconds, enum graft_log_level level, const char *mes
 
 void cli_log_line_write(int fd, enum graft_log_level level, const char *message)
 {
-	struct graft_buffer line = { .max = 0 };
+	auto_buffer struct graft_buffer line = { .max = 0 };
 
 	cli_log_line((long long)time(NULL), level, message, &line);
 	if (!graft_buffer_failed(&line) && write(fd, line.bytes, line.length) < 0) {
 		/* the log has no reader */
 	}
-	graft_buffer_done(&line);
 }
 
 void cli_log_failure(const struct graft_log *log, const char *prefix, const struct graft_error *err)

@@ -20,11 +20,10 @@
 static bool is_its_own_target(const struct graft_image_root *root, const struct graft_hook_link *link)
 {
 	struct stat st;
-	int fd = strcmp(link->says, link->path) == 0 ? graft_image_root_look(root, link->path, O_NOFOLLOW) : -1;
-	bool is_file = fd >= 0 && fstat(fd, &st) == 0 && !S_ISLNK(st.st_mode);
+	auto_close int fd = strcmp(link->says, link->path) == 0 ? graft_image_root_look(root, link->path, O_NOFOLLOW)
+								: -1;
 
-	graft_cleanup_close(&fd);
-	return is_file;
+	return fd >= 0 && fstat(fd, &st) == 0 && !S_ISLNK(st.st_mode);
 }
 
 static int fill_symlinks(struct cdi_hook *hook, const struct graft_target *target, struct graft_plan *plan,

@@ -105,7 +105,7 @@ static const char *name_cdi_spec_file(const struct ctk *ctk, const char *output,
 static int write_item(struct ctk *ctk, const struct ctk_cdi_decision *decision, const struct graft_cdi_item *item,
 		      struct graft_buffer *out, struct graft_error *err)
 {
-	struct graft_buffer text = { .max = 0 };
+	auto_buffer struct graft_buffer text = { .max = 0 };
 	const char *file = decision->output ? name_cdi_spec_file(ctk, decision->output, item->infix) : NULL;
 	int rc = 0;
 
@@ -116,7 +116,6 @@ static int write_item(struct ctk *ctk, const struct ctk_cdi_decision *decision, 
 	rc = graft_cdi_spec_write(&item->spec, decision->format, file ? &text : out, err);
 	if (rc == 0 && file)
 		rc = ctk_cdi_write_file(ctk, file, &text, err);
-	graft_buffer_done(&text);
 	if (rc < 0)
 		return graft_wrap(err, "failed to write spec");
 	graft_info(&ctk->log, "Generated CDI spec with version %s", graft_cdi_spec_minimum_version(&item->spec));
@@ -125,7 +124,7 @@ static int write_item(struct ctk *ctk, const struct ctk_cdi_decision *decision, 
 
 static int write_all(struct ctk *ctk, const struct ctk_cdi_decision *decision, const struct graft_cdi_specs *specs)
 {
-	struct graft_buffer out = { .max = 0 };
+	auto_buffer struct graft_buffer out = { .max = 0 };
 	int status = 0;
 
 	for (size_t i = 0; i < specs->n; i++) {
@@ -136,7 +135,6 @@ static int write_all(struct ctk *ctk, const struct ctk_cdi_decision *decision, c
 	}
 	if (out.length > 0)
 		return ctk_print(ctk, &out) != 0 ? 1 : status;
-	graft_buffer_done(&out);
 	return status;
 }
 

@@ -31,73 +31,52 @@
 
 /* ---- the tree ---- */
 
-static const struct graft_command *const runtime_commands[] = { &ctk_runtime_configure, &ctk_runtime_remove, NULL };
+#define COMMANDS(...)                                        \
+	.subcommands = (const struct graft_command *const[]) \
+	{                                                    \
+		__VA_ARGS__, NULL                            \
+	}
+
 static const struct graft_command ctk_runtime = {
 	CTK_COMMAND,
 	.name = "runtime",
 	.summary = "Register the NVIDIA runtime with container engines",
-	.subcommands = runtime_commands,
+	COMMANDS(&ctk_runtime_configure, &ctk_runtime_remove),
 };
 
-static const struct graft_command *const cdi_transform_commands[] = { &ctk_cdi_transform_root, NULL };
 static const struct graft_command ctk_cdi_transform = {
 	CTK_COMMAND,
 	.name = "transform",
 	.summary = "Change the paths of container edits",
-	.subcommands = cdi_transform_commands,
+	COMMANDS(&ctk_cdi_transform_root),
 };
 
-static const struct graft_command *const cdi_commands[] = {
-	&ctk_cdi_generate, &ctk_cdi_list, &ctk_cdi_refresh, &ctk_cdi_transform, &ctk_cdi_validate, NULL,
-};
 static const struct graft_command ctk_cdi = {
 	CTK_COMMAND,
 	.name = "cdi",
 	.summary = "Describe the GPUs of this host for the Container Device Interface",
-	.subcommands = cdi_commands,
+	COMMANDS(&ctk_cdi_generate, &ctk_cdi_list, &ctk_cdi_refresh, &ctk_cdi_transform, &ctk_cdi_validate),
 };
 
-static const struct graft_command *const lease_commands[] = {
-	&ctk_lease_acquire,
-	&ctk_lease_doctor,
-	&ctk_lease_explain,
-	&ctk_lease_history,
-	&ctk_lease_list,
-	&ctk_lease_metrics,
-	&ctk_lease_mps,
-	&ctk_lease_reclaim,
-	&ctk_lease_release,
-	&ctk_lease_run,
-	NULL,
-};
 static const struct graft_command ctk_lease = {
 	CTK_COMMAND,
 	.name = "lease",
 	.summary = "Lend GPUs, and show who has them",
-	.subcommands = lease_commands,
+	COMMANDS(&ctk_lease_acquire, &ctk_lease_doctor, &ctk_lease_explain, &ctk_lease_history, &ctk_lease_list,
+		 &ctk_lease_metrics, &ctk_lease_mps, &ctk_lease_reclaim, &ctk_lease_release, &ctk_lease_run),
 };
 
-static const struct graft_command *const system_commands[] = {
-	&ctk_system_create_dev_char_symlinks,
-	&ctk_system_create_device_nodes,
-	NULL,
-};
 static const struct graft_command ctk_system = {
 	CTK_COMMAND,
 	.name = "system",
 	.summary = "Prepare the devices of this host",
-	.subcommands = system_commands,
+	COMMANDS(&ctk_system_create_dev_char_symlinks, &ctk_system_create_device_nodes),
 };
 
 static const struct graft_command ctk_info = {
 	CTK_COMMAND,
 	.name = "info",
 	.summary = "Show this help; there are no subcommands",
-};
-
-static const struct graft_command *const commands[] = {
-	&ctk_doctor, &ctk_hook,   &ctk_runtime, &ctk_info,       &ctk_cdi,
-	&ctk_lease,  &ctk_system, &ctk_config,  &ctk_completion, NULL,
 };
 
 /* clang-format off */
@@ -149,7 +128,8 @@ const struct graft_command ctk_program = {
 	    "Interface (CDI), edits the toolkit's configuration, and finds out why a container gets no GPU.\n\nFlags "
 	    "can start with one dash or two and can be mixed with other arguments. The global flags can be given to "
 	    "every command. Data goes to standard output, everything else to standard error.",
-	.subcommands = commands,
+	COMMANDS(&ctk_doctor, &ctk_hook, &ctk_runtime, &ctk_info, &ctk_cdi, &ctk_lease, &ctk_system, &ctk_config,
+		 &ctk_completion),
 	GRAFT_MANUAL(sections),
 };
 
@@ -186,24 +166,14 @@ static void write_ctk_log_line(void *arg, enum graft_log_level level, const char
 		cli_log_line_write(STDERR_FILENO, level, message);
 }
 
-static bool is_of_waiting(const char *message)
-{
-	return graft_starts_with(message, GRAFT_NVML_WAITING) || graft_starts_with(message, GRAFT_LEASE_WAITING);
-}
-
-/* Returns the level at which a message of the library is shown; GRAFT_LOG_DEBUG for its steps. */
-static enum graft_log_level step_level(enum graft_log_level level, const char *message)
-{
-	bool step = level == GRAFT_LOG_INFO && !(is_of_waiting(message) && isatty(STDERR_FILENO));
-
-	return step ? GRAFT_LOG_DEBUG : level;
-}
-
+/* Steps of the library are shown as such; a person at a terminal is shown which of them wait. */
 static void write_ctk_step(void *arg, enum graft_log_level level, const char *file, int line, const char *message)
 {
 	const struct ctk *ctk = arg;
+	bool waits = graft_starts_with(message, GRAFT_NVML_WAITING) || graft_starts_with(message, GRAFT_LEASE_WAITING);
 
-	level = step_level(level, message);
+	if (level == GRAFT_LOG_INFO && !(waits && isatty(STDERR_FILENO)))
+		level = GRAFT_LOG_DEBUG;
 	if (level <= ctk->log.max)
 		write_ctk_log_line(arg, level, file, line, message);
 }
@@ -340,11 +310,9 @@ int ctk_option_list(void *target, const struct graft_option *option, const char 
 	while (*value != '\0') {
 		size_t length = strcspn(value, ",");
 		const char *item = graft_arena_strndup(arena, value, length);
-		const char **place = item ? graft_arena_push(arena, &list->items, &list->n, sizeof(*place)) : NULL;
 
-		if (!place)
+		if (!item || !graft_arena_push_string(arena, &list->items, &list->n, item))
 			return graft_fail_memory(err);
-		*place = item;
 		value += length + (value[length] == ',');
 	}
 	return 0;
@@ -355,10 +323,9 @@ static void push_word(struct graft_arena *arena, const struct graft_option *opti
 		      const char ***words, size_t *n)
 {
 	const char *word = graft_arena_printf(arena, "--%s%s%s", option->name, value ? "=" : "", value ? value : "");
-	const char **slot = word ? graft_arena_push(arena, words, n, sizeof(*slot)) : NULL;
 
-	if (slot)
-		*slot = word;
+	if (word)
+		(void)graft_arena_push_string(arena, words, n, word);
 }
 
 static void note_use(void *arg, const struct graft_option *option, const char *value)
@@ -524,14 +491,6 @@ int ctk_parse(struct ctk *ctk, const struct graft_command *command, void *target
 	return -1;
 }
 
-static int print_candidates(const struct ctk *ctk, int argc, char **argv)
-{
-	struct graft_buffer out = { .max = 0 };
-
-	graft_options_candidates(&ctk_program, argc, argv, &out);
-	return ctk_print(ctk, &out);
-}
-
 /*
  * Returns the index of "hook" in argv if it is the command, otherwise 0. SECURITY: this must be
  * known before any environment variable is read, which may come from an image. Hooks accept only
@@ -578,10 +537,13 @@ static int run_root(struct ctk *ctk, int argc, char **argv)
 int ctk_main(int argc, char **argv)
 {
 	struct ctk ctk = { .words = CTK_PROGRAM };
+	struct graft_buffer candidates = { .max = 0 };
 	int first;
 
-	if (ctk_is_completion_request(argc, argv))
-		return print_candidates(&ctk, argc - 1, argv);
+	if (ctk_is_completion_request(argc, argv)) {
+		graft_options_candidates(&ctk_program, argc - 1, argv, &candidates);
+		return ctk_print(&ctk, &candidates);
+	}
 	first = find_hook(&ctk, argc, argv);
 	if (first > 0)
 		return ctk_hook.run(&ctk, argc - first, argv + first);

@@ -320,29 +320,30 @@ static int check_dump(const struct workspace *workspace, const char *program, co
 	if (graft_toml_parse("containerd config dump", result->out, result->out_length, &toml, workspace->err) < 0)
 		return -1;
 	for (size_t i = 0; i < GRAFT_COUNT(plugins); i++) {
-		struct graft_buffer key = { 0 };
+		auto_buffer struct graft_buffer key = { 0 };
 		enum graft_toml_kind kind = GRAFT_TOML_ABSENT;
-		int rc;
 
 		graft_toml_add_name(&key, "plugins");
 		graft_toml_add_name(&key, plugins[i]);
 		graft_toml_add_name(&key, "containerd");
 		graft_toml_add_name(&key, "runtimes");
-		rc = graft_buffer_failed(&key) ? graft_fail_memory(workspace->err)
-					       : graft_toml_get_kind(toml, key.bytes, &kind, workspace->err);
+		if (graft_buffer_failed(&key))
+			return graft_fail_memory(workspace->err);
+		if (graft_toml_get_kind(toml, key.bytes, &kind, workspace->err) < 0)
+			return -1;
+		if (kind == GRAFT_TOML_ABSENT)
+			continue;
 		graft_toml_add_name(&key, name);
 		graft_toml_add_name(&key, "options");
 		graft_toml_add_name(&key, "BinaryName");
-		if (rc == 0 && kind != GRAFT_TOML_ABSENT)
-			rc = graft_toml_get_string(toml, graft_buffer_text(&key), &binary, workspace->err);
-		graft_buffer_done(&key);
-		if (rc < 0)
+		if (graft_buffer_failed(&key))
+			return graft_fail_memory(workspace->err);
+		if (graft_toml_get_string(toml, key.bytes, &binary, workspace->err) < 0)
 			return -1;
-		if (kind != GRAFT_TOML_ABSENT && strcmp(binary, workspace->request->runtime_path) != 0)
+		if (strcmp(binary, workspace->request->runtime_path) != 0)
 			return refuse_new_configuration(workspace, program,
 							"it reads the files, but finds no such runtime in them");
-		if (kind != GRAFT_TOML_ABSENT)
-			return 0;
+		return 0;
 	}
 	return 0;
 }

@@ -82,10 +82,8 @@ bool ctk_engine_has_neighbours(const char *path, const char *suffix)
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)) != NULL) {
-		size_t length = strlen(entry->d_name), end = strlen(suffix);
-
-		if (entry->d_name[0] != '.' && strcmp(entry->d_name, name) != 0 && length > end &&
-		    strcmp(entry->d_name + length - end, suffix) == 0)
+		if (entry->d_name[0] != '.' && strcmp(entry->d_name, name) != 0 &&
+		    graft_ends_with(entry->d_name, suffix))
 			return true;
 	}
 	return false;

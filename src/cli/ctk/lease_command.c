@@ -39,11 +39,6 @@ int lease_load_config(struct ctk *ctk, struct graft_config *ret_config, struct g
 	return graft_config_file_load(GRAFT_CONFIG_OF_RUNTIME, ctk->config, ctk->arena, ret_config, err);
 }
 
-int lease_require(struct ctk *ctk, struct graft_config *ret_config, struct graft_error *err)
-{
-	return lease_load_config(ctk, ret_config, err) < 0 ? -1 : graft_start_lease_require(ret_config, err);
-}
-
 uint32_t lease_owner(void)
 {
 	const char *text = getuid() == 0 ? secure_getenv("SUDO_UID") : NULL;
@@ -87,8 +82,8 @@ static int take_lease(struct ctk *ctk, const struct lease_options *given, bool h
 	struct graft_claim claim;
 	int rc;
 
-	if (read_claim(ctk, given, &claim, err) < 0 || lease_require(ctk, &config, err) < 0 ||
-	    graft_lease_set_wait(&config, given->wait, &claim, err) < 0)
+	if (read_claim(ctk, given, &claim, err) < 0 || lease_load_config(ctk, &config, err) < 0 ||
+	    graft_start_lease_require(&config, err) < 0 || graft_lease_set_wait(&config, given->wait, &claim, err) < 0)
 		return -1;
 	ask->claim = &claim;
 	ask->uid = lease_owner();

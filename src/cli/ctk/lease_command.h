@@ -26,8 +26,6 @@ struct lease_options {
 
 /* Loads config.toml. Returns -1 with the error. */
 int lease_load_config(struct ctk *ctk, struct graft_config *ret_config, struct graft_error *err);
-/* The same, and fails unless leases are on. */
-int lease_require(struct ctk *ctk, struct graft_config *ret_config, struct graft_error *err);
 /* Returns the user who became root with sudo, according to sudo, or else this process's. */
 uint32_t lease_owner(void);
 

@@ -347,20 +347,20 @@ static void add_lease_metrics(const struct view *view, struct graft_buffer *out)
 static int lease_metrics(void *target, struct graft_error *err)
 {
 	const struct lease_options *given = target;
-	struct graft_buffer out = { .max = 0 };
+	auto_buffer struct graft_buffer out = { .max = 0 };
 	struct view view;
 	int rc = open_view(given->base.ctk, false, &view, err);
 
 	if (rc == 0)
 		add_lease_metrics(&view, &out);
 	graft_lease_table_close(&view.table);
-	if (rc == 0 && !given->output)
+	if (rc < 0)
+		return -1;
+	if (!given->output)
 		return ctk_print(given->base.ctk, &out);
-	if (rc == 0)
-		rc = graft_buffer_failed(&out) ? graft_fail_memory(err)
-					       : graft_host_file_write(given->output, out.bytes, out.length, 0644, err);
-	graft_buffer_done(&out);
-	return rc;
+	if (graft_buffer_failed(&out))
+		return graft_fail_memory(err);
+	return graft_host_file_write(given->output, out.bytes, out.length, 0644, err);
 }
 
 /* clang-format off */
@@ -379,15 +379,20 @@ const struct graft_command ctk_lease_metrics = {
 
 /* ---- explain ---- */
 
-static int explain_claim(struct ctk *ctk, const char *text, bool json, struct graft_error *err)
+static int lease_explain(void *target, struct graft_error *err)
 {
+	const struct lease_options *given = target;
+	struct ctk *ctk = given->base.ctk;
 	struct graft_buffer out = { .max = 0 };
 	struct graft_lease_state state;
 	struct graft_config config;
 	struct graft_claim claim;
 	struct graft_lease lease;
 
-	if (graft_claim_parse(text, ctk->arena, &claim, err) < 0 || lease_load_config(ctk, &config, err) < 0 ||
+	if (given->base.argc != 1)
+		return graft_fail(err, GRAFT_INVALID, 0, "one claim is needed, such as any:2");
+	if (graft_claim_parse(given->base.argv[0], ctk->arena, &claim, err) < 0 ||
+	    lease_load_config(ctk, &config, err) < 0 ||
 	    graft_lease_state_look(&config, &claim, &ctk->waiting, ctk->arena, &state, err) < 0)
 		return -1;
 	state.uid = lease_owner();
@@ -400,7 +405,7 @@ static int explain_claim(struct ctk *ctk, const char *text, bool json, struct gr
 		const struct graft_lendable_mig *mig;
 		const struct graft_lendable_gpu *gpu = graft_lendable_find(&state.host, name, &mig);
 
-		if (json) {
+		if (given->json) {
 			graft_buffer_printf(&out, "%s\"%s\"%s", i == 0 ? "[" : ", ", name,
 					    i + 1 == lease.n_slots ? "]\n" : "");
 			continue;
@@ -413,15 +418,6 @@ static int explain_claim(struct ctk *ctk, const char *text, bool json, struct gr
 		graft_buffer_char(&out, '\n');
 	}
 	return ctk_print(ctk, &out);
-}
-
-static int lease_explain(void *target, struct graft_error *err)
-{
-	const struct lease_options *given = target;
-
-	if (given->base.argc != 1)
-		return graft_fail(err, GRAFT_INVALID, 0, "one claim is needed, such as any:2");
-	return explain_claim(given->base.ctk, given->base.argv[0], given->json, err);
 }
 
 static const struct graft_option explain_options[] = { LEASE_JSON };

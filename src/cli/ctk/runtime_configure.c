@@ -239,7 +239,7 @@ static int add_difference(const struct graft_engine_edit *edit, struct graft_buf
  */
 static int show_configured_engine(const struct work *work)
 {
-	struct graft_buffer difference = { 0 };
+	auto_buffer struct graft_buffer difference = { 0 };
 	struct graft_error err = { .status = GRAFT_OK };
 	int status = 0;
 
@@ -260,7 +260,6 @@ static int show_configured_engine(const struct work *work)
 	}
 	if (status == 0)
 		(void)fwrite(graft_buffer_text(&difference), 1, difference.length, stderr);
-	graft_buffer_done(&difference);
 	return status;
 }
 

@@ -122,9 +122,8 @@ static int check_defaults(struct ctk *ctk, const struct graft_health *health, st
 
 static int check_containers(struct ctk *ctk, struct graft_error *err)
 {
-	struct graft_buffer named = { .max = 0 };
+	auto_buffer struct graft_buffer named = { .max = 0 };
 	struct graft_strings ids;
-	const char *list;
 
 	if (ctk_engine_containers(ctk, is_our_program, &ids, err) < 0)
 		return -1;
@@ -134,13 +133,11 @@ static int check_containers(struct ctk *ctk, struct graft_error *err)
 		graft_buffer_printf(&named, "%s%.12s", i == 0 ? "" : ", ", ids.items[i]);
 	if (ids.n > MAX_NAMED)
 		graft_buffer_string(&named, ", ...");
-	list = graft_buffer_failed(&named) ? NULL : graft_arena_strdup(ctk->arena, graft_buffer_text(&named));
-	graft_buffer_done(&named);
-	if (!list)
+	if (graft_buffer_failed(&named))
 		return graft_fail_memory(err);
 	(void)graft_fail(err, GRAFT_INVALID, 0,
 			 "%zu container%s run%s with nvidia-container-runtime and cannot be stopped without it: %s",
-			 ids.n, ids.n == 1 ? "" : "s", ids.n == 1 ? "s" : "", list);
+			 ids.n, ids.n == 1 ? "" : "s", ids.n == 1 ? "s" : "", graft_buffer_text(&named));
 	return graft_with_hint(err, "Stop and remove them first.");
 }
 

@@ -64,13 +64,11 @@ static int read_object(int fd, struct graft_buffer *text, struct graft_error *er
 
 int hook_state_read(int fd, struct graft_arena *arena, struct graft_oci_state *ret_state, struct graft_error *err)
 {
-	struct graft_buffer text = { .max = HOOK_TEXT_MAX };
-	int rc = read_object(fd, &text, err);
+	auto_buffer struct graft_buffer text = { .max = HOOK_TEXT_MAX };
 
-	if (rc == 0)
-		rc = graft_oci_state_read(graft_buffer_text(&text), text.length, arena, ret_state, err);
-	graft_buffer_done(&text);
-	return rc;
+	if (read_object(fd, &text, err) < 0)
+		return -1;
+	return graft_oci_state_read(graft_buffer_text(&text), text.length, arena, ret_state, err);
 }
 
 const char *hook_bundle(const struct graft_oci_state *state, struct graft_arena *arena, struct graft_error *err)

@@ -42,11 +42,6 @@ static void child_done(struct child *child)
 		;
 }
 
-static void systemd_arena_done(struct graft_arena **arena)
-{
-	(void)graft_arena_free(*arena);
-}
-
 static char **make_words(pid_t pid, const struct graft_scope_device *devices, size_t n, struct graft_arena *arena)
 {
 	char **words = graft_arena_list(arena, n + 3, sizeof(*words));
@@ -152,25 +147,18 @@ static int judge_answer(struct child *child, const char *failure, struct graft_e
 int graft_systemd_scope_allow(pid_t pid, const struct graft_scope_device *devices, size_t n_devices,
 			      const struct graft_log *log, struct graft_error *err)
 {
-	__attribute__((cleanup(systemd_arena_done))) struct graft_arena *arena = graft_arena_new(ANSWER_MAX * 2);
+	auto_arena struct graft_arena *arena = graft_arena_new(ANSWER_MAX * 2);
 	__attribute__((cleanup(child_done))) struct child child = { .answer_fd = -1 };
-	struct graft_buffer answer = { .max = ANSWER_MAX };
-	char **words;
-	int rc;
+	auto_buffer struct graft_buffer answer = { .max = ANSWER_MAX };
+	char **words, *lines;
 
 	if (n_devices == 0)
 		return 0;
 	words = arena ? make_words(pid, devices, n_devices, arena) : NULL;
 	if (!words)
 		return graft_fail_memory(err);
-	rc = start_graft_systemd(words, &child, err);
-	if (rc == 0)
-		rc = listen_to_graft_systemd(&child, &answer, err);
-	if (rc == 0) {
-		char *lines = graft_arena_strndup(arena, graft_buffer_text(&answer), answer.length);
-
-		rc = lines ? judge_answer(&child, hand_on(lines, log), err) : graft_fail_memory(err);
-	}
-	graft_buffer_done(&answer);
-	return rc;
+	if (start_graft_systemd(words, &child, err) < 0 || listen_to_graft_systemd(&child, &answer, err) < 0)
+		return -1;
+	lines = graft_arena_strndup(arena, graft_buffer_text(&answer), answer.length);
+	return lines ? judge_answer(&child, hand_on(lines, log), err) : graft_fail_memory(err);
 }

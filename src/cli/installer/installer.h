@@ -173,7 +173,7 @@ extern const int installer_signals[];
  */
 void installer_become_child(pid_t parent, int death_signal);
 
-/* Starts the program that serves NRI. Returns its process ID, or -1. */
+/* Starts the program that serves NRI, which is next to this one. Returns its process ID, or -1. */
 int installer_nri_start(const struct installer_options *options, struct graft_error *err);
 
 /*

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* installer_program: the sequence of SPEC installer-and-nri 3, and its signals (6). */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -116,20 +114,6 @@ static int clean_engine_up(const struct installer_options *o, struct graft_error
 	return 0;
 }
 
-/* ---- NRI ---- */
-
-/*
- * Starts the program that serves NRI, which is next to this one. Returns its process, or -1.
- */
-static int start_nri(const struct installer_options *o, struct graft_error *err)
-{
-	struct stat st;
-
-	if (stat(o->nri_socket, &st) < 0)
-		return graft_fail_errno(err, errno, "unable to connect to the NRI socket %s", o->nri_socket);
-	return installer_nri_start(o, err);
-}
-
 /* ---- the sequence ---- */
 
 static int stay(const struct installer_options *o, const struct ctk_list *runtimes, struct graft_error *err)
@@ -139,7 +123,7 @@ static int stay(const struct installer_options *o, const struct ctk_list *runtim
 	int rc;
 
 	if (o->nri) {
-		nri = start_nri(o, err);
+		nri = installer_nri_start(o, err);
 		if (nri < 0)
 			return graft_wrap(err, "unable to start the NRI plugin");
 	}

@@ -105,6 +105,8 @@ int installer_nri_start(const struct installer_options *o, struct graft_error *e
 	const char *path;
 	struct stat st;
 
+	if (stat(o->nri_socket, &st) < 0)
+		return graft_fail_errno(err, errno, "unable to connect to the NRI socket %s", o->nri_socket);
 	path = graft_own_directory(directory) ? graft_arena_printf(words.arena, "%s/" NRI_PROGRAM, directory) : NULL;
 	list_words(o, &words);
 	if (graft_arena_failed(words.arena))

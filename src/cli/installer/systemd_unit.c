@@ -128,10 +128,9 @@ static void put_field(struct graft_buffer *out, char code, char type, const char
 static int call_restart(const struct bus *bus, const char *unit)
 {
 	static const char start[] = { 'l', CALL, 0, 1 };
-	struct graft_buffer body = { .max = 4096 }, message = { .max = 8192 };
+	auto_buffer struct graft_buffer body = { .max = 4096 }, message = { .max = 8192 };
 	size_t fields;
 	uint32_t length;
-	int rc;
 
 	put_bus_string(&body, unit);
 	put_bus_string(&body, "replace");
@@ -147,16 +146,11 @@ static int call_restart(const struct bus *bus, const char *unit)
 	fields = message.length - HEADER_SIZE;
 	pad(&message, 8);
 	graft_buffer_add(&message, graft_buffer_text(&body), body.length);
-	if (graft_buffer_failed(&message) || graft_buffer_failed(&body)) {
-		rc = graft_fail_memory(bus->err);
-	} else {
-		length = htole32((uint32_t)fields);
-		memcpy(message.bytes + 12, &length, sizeof(length));
-		rc = send_bytes(bus, message.bytes, message.length);
-	}
-	graft_buffer_done(&body);
-	graft_buffer_done(&message);
-	return rc;
+	if (graft_buffer_failed(&message) || graft_buffer_failed(&body))
+		return graft_fail_memory(bus->err);
+	length = htole32((uint32_t)fields);
+	memcpy(message.bytes + 12, &length, sizeof(length));
+	return send_bytes(bus, message.bytes, message.length);
 }
 
 static size_t read_bus_u32(const unsigned char *bytes)

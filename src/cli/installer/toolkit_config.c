@@ -75,15 +75,13 @@ static int set_features(struct edit *edit, struct graft_error *err)
 	const struct ctk_list *features = &edit->options->opt_in_features;
 
 	for (size_t i = 0; i < features->n; i++) {
-		struct graft_buffer key = { 0 };
-		int rc;
+		auto_buffer struct graft_buffer key = { 0 };
 
 		graft_toml_add_name(&key, "features");
 		graft_toml_add_name(&key, features->items[i]);
-		rc = graft_buffer_failed(&key) ? graft_fail_memory(err)
-					       : graft_toml_set_bool(edit->toml, graft_buffer_text(&key), true, err);
-		graft_buffer_done(&key);
-		if (rc < 0)
+		if (graft_buffer_failed(&key))
+			return graft_fail_memory(err);
+		if (graft_toml_set_bool(edit->toml, graft_buffer_text(&key), true, err) < 0)
 			return -1;
 	}
 	return 0;

@@ -79,7 +79,7 @@ static void make_parents(const char *path)
 
 static void write_runtime_line(int fd, bool json, enum graft_log_level level, const char *message)
 {
-	struct graft_buffer line = { .max = 0 };
+	auto_buffer struct graft_buffer line = { .max = 0 };
 	struct timespec now = { 0 };
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
@@ -87,7 +87,6 @@ static void write_runtime_line(int fd, bool json, enum graft_log_level level, co
 	/* A log that cannot be written must not make the work fail. */
 	if (!graft_buffer_failed(&line) && write(fd, line.bytes, line.length) < 0)
 		errno = 0;
-	graft_buffer_done(&line);
 }
 
 static void tell_unopened(const struct runtime_log *log, const struct runtime_log_file *failed, int sys)
