@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/listing.h"
+#include "base/strings.h"
 #include "host/csv.h"
 
 /*
@@ -20,10 +21,8 @@ static bool is_list_name(const char *name, bool all_files)
 {
 	size_t length = strlen(name);
 
-	for (size_t i = 0; i < GRAFT_COUNT(base_names); i++) {
-		if (strcmp(name, base_names[i]) == 0)
-			return true;
-	}
+	if (graft_is_in(base_names, GRAFT_COUNT(base_names), name))
+		return true;
 	return all_files && length > 4 && strcasecmp(name + length - 4, ".csv") == 0;
 }
 
@@ -36,14 +35,11 @@ static int read_csv_list_names(int fd, bool all_files, const char *directory, st
 	int rc = graft_list_names(fd, SIZE_MAX, arena, &names, &n, NULL);
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const char *path;
-
 		if (!is_list_name(names[i], all_files) || fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    !S_ISREG(st.st_mode))
 			continue;
-		path = graft_arena_printf(arena, "%s/%s", directory, names[i]);
-		if (path)
-			(void)graft_arena_push_string(arena, ret_paths, ret_n, path);
+		(void)graft_arena_push_string(arena, ret_paths, ret_n,
+					      graft_arena_printf(arena, "%s/%s", directory, names[i]));
 	}
 	return rc;
 }
@@ -60,11 +56,8 @@ int graft_csv_lists(const char *directory, bool all_files, const struct graft_lo
 	if (rc < 0 && rc != -ENOENT)
 		graft_warn(log, "skipping the directory of CSV files %s: %s", directory, strerror(-rc));
 	/* SPEC runtime-and-hook 9.1: the standard paths, regardless of the configured directory. */
-	for (size_t i = *ret_n > 0 ? GRAFT_COUNT(base_names) : 0; i < GRAFT_COUNT(base_names); i++) {
-		const char *path = graft_arena_printf(arena, "%s/%s", GRAFT_CSV_DIRECTORY, base_names[i]);
-
-		if (path)
-			(void)graft_arena_push_string(arena, ret_paths, ret_n, path);
-	}
+	for (size_t i = *ret_n > 0 ? GRAFT_COUNT(base_names) : 0; i < GRAFT_COUNT(base_names); i++)
+		(void)graft_arena_push_string(arena, ret_paths, ret_n,
+					      graft_arena_printf(arena, "%s/%s", GRAFT_CSV_DIRECTORY, base_names[i]));
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }

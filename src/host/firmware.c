@@ -66,13 +66,11 @@ static void list_firmware_places(struct graft_survey *survey, const char ***ret_
 	}
 	if (uname(&names) < 0)
 		return;
-	text = graft_arena_printf(scratch, FIRMWARE_DIR "/updates/%s", names.release);
-	if (text)
-		(void)graft_arena_push_string(scratch, ret_places, ret_n, text);
+	(void)graft_arena_push_string(scratch, ret_places, ret_n,
+				      graft_arena_printf(scratch, FIRMWARE_DIR "/updates/%s", names.release));
 	(void)graft_arena_push_string(scratch, ret_places, ret_n, FIRMWARE_DIR "/updates");
-	text = graft_arena_printf(scratch, FIRMWARE_DIR "/%s", names.release);
-	if (text)
-		(void)graft_arena_push_string(scratch, ret_places, ret_n, text);
+	(void)graft_arena_push_string(scratch, ret_places, ret_n,
+				      graft_arena_printf(scratch, FIRMWARE_DIR "/%s", names.release));
 }
 
 void graft_survey_firmware(struct graft_survey *survey)

@@ -111,7 +111,7 @@ bool graft_platform_has_tegra_files(const struct graft_root *root, const struct 
 	return strncasecmp(family, FAMILY, strlen(FAMILY)) == 0;
 }
 
-static bool is_integrated_model(const char *model)
+bool graft_platform_is_integrated(const char *model)
 {
 	return model && (strstr(model, "(nvgpu)") || strstr(model, "NVIDIA Thor"));
 }
@@ -125,7 +125,7 @@ static bool is_integrated(const struct detection *d, const char *name)
 
 	return path && graft_root_read(d->root, path, FACT_FILE_MAX, d->arena, &text, &length) == 0 &&
 	       graft_procfs_key_values(text, length, d->arena, &items, &n) == 0 &&
-	       is_integrated_model(graft_key_value_find(items, n, "Model"));
+	       graft_platform_is_integrated(graft_key_value_find(items, n, "Model"));
 }
 
 /*

@@ -30,6 +30,9 @@ struct graft_platform_facts {
 bool graft_platform_has_tegra_files(const struct graft_root *root, const struct graft_root *host,
 				    struct graft_arena *arena);
 
+/* Returns whether a GPU is part of a system on chip, by its model, which may be NULL. */
+bool graft_platform_is_integrated(const char *model);
+
 /*
  * Detects the facts. Never fails: what cannot be read is treated as absent. `root` is the host's,
  * `machine` is the machine name from uname(2): integrated GPUs are parts of Arm systems on a chip,

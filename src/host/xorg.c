@@ -6,24 +6,19 @@
  */
 #include <string.h>
 
+#include "base/strings.h"
 #include "host/catalog.h"
 #include "host/survey.h"
 
-#define DIRECTORIES_MAX 64
-
 struct places {
-	const char *items[DIRECTORIES_MAX];
+	const char **items;
 	size_t n;
 };
 
-static void add_place(struct places *places, const char *path)
+static void add_place(struct graft_survey *survey, struct places *places, const char *path)
 {
-	for (size_t i = 0; path && i < places->n; i++) {
-		if (strcmp(places->items[i], path) == 0)
-			return;
-	}
-	if (path && places->n < DIRECTORIES_MAX)
-		places->items[places->n++] = path;
+	if (path && !graft_is_in(places->items, places->n, path))
+		(void)graft_arena_push_string(survey->scratch, &places->items, &places->n, path);
 }
 
 /*
@@ -36,7 +31,6 @@ static void list_xorg_places(struct graft_survey *survey, struct places *places)
 	const char *before = "";
 	size_t before_length = 0;
 
-	places->n = 0;
 	for (size_t i = 0; i < inventory->n_libraries; i++) {
 		const char *path = inventory->libraries[i].path;
 		size_t length = (size_t)(strrchr(path, '/') - path);
@@ -46,11 +40,12 @@ static void list_xorg_places(struct graft_survey *survey, struct places *places)
 		before = path;
 		before_length = length;
 		for (size_t j = 0; j < graft_n_catalog_xorg_below; j++)
-			add_place(places, graft_arena_printf(survey->scratch, "%.*s/%s", (int)length, path,
-							     graft_catalog_xorg_below[j]));
+			add_place(survey, places,
+				  graft_arena_printf(survey->scratch, "%.*s/%s", (int)length, path,
+						     graft_catalog_xorg_below[j]));
 	}
 	for (size_t i = 0; i < graft_n_catalog_xorg_directories; i++)
-		add_place(places, graft_catalog_xorg_directories[i]);
+		add_place(survey, places, graft_catalog_xorg_directories[i]);
 }
 
 static void look_for_xorg_module(struct graft_survey *survey, const struct places *places,
@@ -77,7 +72,7 @@ static void look_for_xorg_module(struct graft_survey *survey, const struct place
 
 void graft_survey_xorg(struct graft_survey *survey)
 {
-	struct places places;
+	struct places places = { .n = 0 };
 
 	if (survey->inventory->platform != GRAFT_PLATFORM_NATIVE || !survey->inventory->driver_version.value ||
 	    !graft_survey_wants(survey, GRAFT_CLASS_GRAPHICS))

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "plan/compat_directory.h"
 #include "plan/driver_nodes.h"
 #include "plan/loader_search.h"
@@ -54,15 +55,6 @@ static void give_node(struct csv_planner *planner, const struct graft_node *node
 	edit->access = graft_plan_copy(base, "rwm");
 }
 
-static bool is_control_node(const char *path)
-{
-	for (size_t i = 0; i < GRAFT_COUNT(control_nodes); i++) {
-		if (strcmp(path, control_nodes[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* SPEC runtime-and-hook 9.3: on boards with two GPUs, the lists have the nodes of both. */
 static bool belongs(const struct graft_csv_selection *selection, const char *path, bool integrated)
 {
@@ -70,7 +62,7 @@ static bool belongs(const struct graft_csv_selection *selection, const char *pat
 		return true;
 	if (integrated)
 		return strcmp(path, "/dev/nvidia1") != 0;
-	return !graft_is_gpu_node(path) && !is_control_node(path);
+	return !graft_is_gpu_node(path) && !graft_is_in(control_nodes, GRAFT_COUNT(control_nodes), path);
 }
 
 static void give_listed_nodes(struct csv_planner *planner, bool integrated)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "host/platform.h"
 #include "plan/plan_csv.h"
 
 #define INTEGRATED_PLACE "00000000:01:00.0"
@@ -15,10 +16,8 @@
 
 bool graft_csv_is_integrated(const struct graft_gpu *gpu)
 {
-	const char *model = gpu->model.value;
-
 	return (gpu->bus_id && strcasecmp(gpu->bus_id, INTEGRATED_PLACE) == 0) ||
-	       (model && (strstr(model, "(nvgpu)") || strstr(model, "NVIDIA Thor")));
+	       graft_platform_is_integrated(gpu->model.value);
 }
 
 /*
