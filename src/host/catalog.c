@@ -9,6 +9,7 @@
 /* The reason for a row, which no program reads. Reasons for refusals are reported. */
 #define WHY(text) GRAFT_DOC(text)
 
+/* NVML is the first: libraries.c knows its row by that. */
 const struct graft_catalog_library graft_catalog_libraries[] = {
 	{ GRAFT_CATALOG_NVML, GRAFT_CLASS_UTILITY, false, NULL, WHY("NVML, the management library") },
 	{ "libnvidia-cfg.so", GRAFT_CLASS_UTILITY, false, NULL,

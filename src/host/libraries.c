@@ -58,8 +58,6 @@ static void slot_init(struct search *search, struct slot *slot, const struct gra
 	slot->row = row;
 	slot->prefix_length = strlen(row->prefix);
 	slot->wanted = needed && applies && row_applies(survey, row) && graft_survey_wants(survey, row->class_);
-	if (strcmp(row->prefix, GRAFT_CATALOG_NVML) == 0)
-		search->nvml = slot;
 	slot->looked_up = slot->wanted || (search->bits == 64 && slot == search->nvml);
 	search->first_letters[(unsigned char)row->prefix[3]] |= slot->looked_up;
 }
@@ -85,6 +83,7 @@ static int search_init(struct search *search, struct graft_survey *survey, unsig
 	search->slots = graft_arena_list(survey->scratch, search->n_slots, sizeof(*search->slots));
 	if (!search->slots)
 		return -1;
+	search->nvml = &search->slots[0];
 	for (size_t i = 0; i < n; i++)
 		slot_init(search, &search->slots[i], &graft_catalog_libraries[i], true);
 	for (size_t i = 0; i < n_further; i++) {

@@ -42,7 +42,7 @@ struct search {
 	struct graft_survey *survey;
 	struct slot *slots;
 	size_t n_slots;
-	struct slot *nvml; /* the row of the NVML library */
+	struct slot *nvml; /* the row of the NVML library: the first of the catalog */
 	/* By length of the prefix, so that each name in a cache is compared with very few */
 	struct slot *buckets[GRAFT_LIBRARY_BUCKETS];
 	uint32_t abi_flags;
