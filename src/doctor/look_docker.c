@@ -27,6 +27,9 @@ static void read_docker_runtimes(struct graft_health_look *look, struct graft_he
 	for (struct graft_json_node *node = graft_json_node_first(runtimes); node; node = graft_json_node_next(node)) {
 		const char *path = graft_json_node_string(graft_json_node_member(node, "path"));
 
+		/* With "runtimeType" for the shim, since Docker 23. */
+		if (!path)
+			path = graft_json_node_string(graft_json_node_at(node, "options.BinaryName"));
 		graft_health_add_runtime(look, engine, graft_json_node_name(node), path, file->path, NULL);
 	}
 }

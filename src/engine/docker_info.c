@@ -55,6 +55,8 @@ static void take_runtimes(const struct graft_json_node *runtimes, struct graft_a
 			return;
 		runtime->name = graft_arena_strdup(arena, name);
 		runtime->path = take_text(graft_json_node_member(node, "path"), arena);
+		if (!runtime->path)
+			runtime->path = take_text(graft_json_node_at(node, "options.BinaryName"), arena);
 	}
 }
 

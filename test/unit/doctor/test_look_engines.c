@@ -139,7 +139,9 @@ static void test_docker(void **state)
 	fixture_write(
 	    fixture, "/etc/docker/daemon.json",
 	    "{\"runtimes\": {\"nvidia\": {\"path\": \"nvidia-container-runtime\", \"args\": []},"
-	    " \"kata\": {\"path\": \"/usr/bin/kata\"}, \"gpu\": {\"path\": \"/opt/nvidia-container-runtime\"}},"
+	    " \"kata\": {\"path\": \"/usr/bin/kata\"}, \"gpu\": {\"path\": \"/opt/nvidia-container-runtime\"},"
+	    " \"nvidia-shim\": {\"runtimeType\": \"io.containerd.runc.v2\", \"options\": {\"BinaryName\": "
+	    "\"" SHIM "\"}}},"
 	    " \"features\": {\"cdi\": true}, \"cdi-spec-dirs\": [\"/opt/cdi\", 5],"
 	    " \"node-generic-resources\": [\"gpu=GPU-0\"], \"default-runtime\": \"runc\"}");
 	docker = look("docker");
@@ -151,7 +153,7 @@ static void test_docker(void **state)
 	assert_int_equal(docker->started, 1000 + 500 / sysconf(_SC_CLK_TCK) + 1);
 	assert_string_equal(docker->hook, HOOK);
 	assert_true(docker->hook_changed > 1000);
-	assert_int_equal(docker->n_runtimes, 3);
+	assert_int_equal(docker->n_runtimes, 4);
 	assert_string_equal(docker->runtimes[0].name, "nvidia-cdi");
 	assert_string_equal(docker->runtimes[0].file, "--add-runtime");
 	assert_false(docker->runtimes[0].found);
@@ -159,6 +161,8 @@ static void test_docker(void **state)
 	assert_true(docker->runtimes[1].found);
 	assert_string_equal(docker->runtimes[2].name, "gpu");
 	assert_false(docker->runtimes[2].found);
+	assert_string_equal(docker->runtimes[3].name, "nvidia-shim");
+	assert_true(docker->runtimes[3].found);
 	assert_true(docker->has_cdi && docker->cdi);
 	assert_int_equal(docker->n_cdi_directories, 1);
 	assert_string_equal(docker->resources[0], "gpu=GPU-0");

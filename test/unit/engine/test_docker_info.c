@@ -14,6 +14,7 @@ static const char full[] = OK_HEAD
     "{\"ID\": \"x\", \"ServerVersion\": \"28.3.0\", \"DefaultRuntime\": \"nvidia\","
     " \"Runtimes\": {\"io.containerd.runc.v2\": {\"path\": \"runc\", \"status\": {\"a\": \"b\"}},"
     " \"nvidia\": {\"path\": \"nvidia-container-runtime\"}, \"shim\": {\"runtimeType\": \"x\"},"
+    " \"nvidia-shim\": {\"runtimeType\": \"x\", \"options\": {\"BinaryName\": \"/opt/nvidia\"}},"
     " \"bad\\u001bname\": {\"path\": \"/x\"}, \"escape\": {\"path\": \"/x\\u001b[31m\"}},"
     " \"CDISpecDirs\": [\"/etc/cdi\", 5, \"relative\", \"/var/run/cdi\"]}\n";
 
@@ -26,13 +27,14 @@ static void test_answer(void **state)
 	assert_string_equal(info.version, "28.3.0");
 	assert_string_equal(info.default_runtime, "nvidia");
 	/* Of the names and paths that would steer a terminal, none is left. */
-	assert_int_equal(info.n_runtimes, 4);
+	assert_int_equal(info.n_runtimes, 5);
 	assert_string_equal(info.runtimes[1].name, "nvidia");
 	assert_string_equal(info.runtimes[1].path, "nvidia-container-runtime");
 	assert_string_equal(info.runtimes[2].name, "shim");
 	assert_null(info.runtimes[2].path);
-	assert_string_equal(info.runtimes[3].name, "escape");
-	assert_null(info.runtimes[3].path);
+	assert_string_equal(info.runtimes[3].path, "/opt/nvidia");
+	assert_string_equal(info.runtimes[4].name, "escape");
+	assert_null(info.runtimes[4].path);
 	assert_int_equal(info.n_cdi_directories, 2);
 	assert_string_equal(info.cdi_directories[1], "/var/run/cdi");
 }
