@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "doctor/judge_state.h"
+#include "formats/procfs.h"
 
 /* --- GPUs --- */
 
@@ -28,8 +29,11 @@ static size_t count_on_bus(const struct graft_health *health, const char *driver
  */
 static bool is_driven(const struct graft_inventory *inventory, const char *bus_id)
 {
-	for (size_t i = 0; i < inventory->n_gpus; i++) {
-		if (inventory->gpus[i].bus_id && graft_ends_with(inventory->gpus[i].bus_id, bus_id))
+	struct graft_pci_address on_bus, listed;
+
+	for (size_t i = 0; graft_pci_parse(bus_id, &on_bus) && i < inventory->n_gpus; i++) {
+		if (inventory->gpus[i].bus_id && graft_pci_parse(inventory->gpus[i].bus_id, &listed) &&
+		    graft_pci_compare(&on_bus, &listed) == 0)
 			return true;
 	}
 	return false;

@@ -262,6 +262,11 @@ WRONG(lost_gpu)
 	w->gpus[1] = w->gpus[2];
 	w->health.inventory.n_gpus = 2;
 }
+WRONG(lost_gpu_with_the_end_of_another)
+{
+	lost_gpu(w);
+	w->gpus[1].bus_id = "00010000:1c:00.0";
+}
 WRONG(lost_gpu_in_procfs)
 {
 	w->omissions[0] = (struct graft_omission){ "/proc/driver/nvidia/gpus/0000:1e:00.0", "no bus id" };
@@ -1290,6 +1295,7 @@ static const struct {
 } rows[] = {
 	{ no_gpu_on_bus, C(GPU), BROKEN, "PCI bus", "no NVIDIA GPU", "lspci", { C(FABRIC_MANAGER) } },
 	{ lost_gpu, C(GPU), BROKEN, "0000:1c:00.0", "the driver does not list it", "dmesg", { 0 } },
+	{ lost_gpu_with_the_end_of_another, C(GPU), BROKEN, "0000:1c:00.0", "the driver does not list it", "dmesg", { 0 } },
 	{ lost_gpu_in_procfs, C(GPU), BROKEN, "0000:1e:00.0", "no bus id", "dmesg", { 0 } },
 	{ one_gpu_for_machines, C(GPU), WARN, "0000:1c:00.0", "vfio-pci", "modprobe.d", { 0 } },
 	{ all_gpus_for_machines, C(GPU), BROKEN, "PCI bus", "virtual machines", "vfio-pci", { 0 } },
