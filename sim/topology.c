@@ -490,6 +490,9 @@ static int finish_gpus(const struct sim_yaml *yaml, struct sim_topology *topolog
 			gpu->bridges = default_bridges(topology->arena, gpu);
 		if (!gpu->bridges)
 			return graft_fail_memory(yaml->err);
+		if (gpu->domain == 0 && gpu->device == 0 && gpu->bus >= SIM_NVSWITCH_FIRST_BUS &&
+		    gpu->bus < SIM_NVSWITCH_FIRST_BUS + topology->nvswitches)
+			return sim_yaml_fail(yaml, NULL, "a GPU and an NVSwitch at bus id 0000:%02x:00.0", gpu->bus);
 		for (size_t k = 0; k < i; k++) {
 			if (compare_gpus(gpu, &topology->gpus[k]) == 0)
 				return sim_yaml_fail(yaml, NULL, "two GPUs at bus id %04x:%02x:%02x.0", gpu->domain,

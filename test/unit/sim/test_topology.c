@@ -69,6 +69,8 @@ static void test_errors_name_line_and_column(void **state)
 		{ GPUS "model: T4\n    bus-ids: [\"0000:1b:00.1\"]\n",
 		  "dir/host.yaml:4:5: '0000:1b:00.1' is not a bus id of a GPU, such as \"0000:1b:00.0\"" },
 		{ GPUS "model: T4\n  - model: T4\n", "dir/host.yaml: two GPUs at bus id 0000:01:00.0" },
+		{ HOST "nvswitches: 3\ngpus: [{model: A30, count: 4}]\n",
+		  "dir/host.yaml: a GPU and an NVSwitch at bus id 0000:07:00.0" },
 		{ GPUS "model: T4\n    count: 2\n    minors: [1, 1]\n", "dir/host.yaml: two GPUs with minor 1" },
 		{ GPUS "model: T4\n    minors: [254]\n", "dir/host.yaml:4:5: '254' is not a minor from 0 to 253" },
 		{ GPUS "model: T4\n    uuids: [GPU-1]\n", "dir/host.yaml:4:5: 'GPU-1' is not the UUID of a GPU" },
