@@ -156,7 +156,7 @@ static uint32_t count_cluster_devices(const struct graft_json_node *devices)
 		return (uint32_t)graft_json_node_count(devices);
 	if (graft_json_node_kind(devices) != GRAFT_JSON_OBJECT)
 		return 0;
-	for (struct graft_json_node *node = graft_json_node_first(devices); node; node = graft_json_node_next(node))
+	GRAFT_JSON_EACH(node, devices)
 		n += graft_json_node_kind(node) == GRAFT_JSON_ARRAY ? graft_json_node_count(node) : 0;
 	return (uint32_t)n;
 }
@@ -168,8 +168,7 @@ static void read_kubelet_record(struct graft_health_look *look, const struct gra
 	struct graft_health_resource *resource;
 
 	if (graft_json_node_kind(offered) == GRAFT_JSON_OBJECT) {
-		for (struct graft_json_node *node = graft_json_node_first(offered); node;
-		     node = graft_json_node_next(node)) {
+		GRAFT_JSON_EACH(node, offered) {
 			resource = find_cluster_resource(look, graft_json_node_name(node));
 			if (resource)
 				resource->n_devices = count_cluster_devices(node);
@@ -177,7 +176,7 @@ static void read_kubelet_record(struct graft_health_look *look, const struct gra
 	}
 	if (graft_json_node_kind(given) != GRAFT_JSON_ARRAY)
 		return;
-	for (struct graft_json_node *node = graft_json_node_first(given); node; node = graft_json_node_next(node)) {
+	GRAFT_JSON_EACH(node, given) {
 		resource = find_cluster_resource(look,
 						 graft_json_node_string(graft_json_node_member(node, "ResourceName")));
 		if (resource)

@@ -43,6 +43,13 @@ struct look {
 	bool calls_cli; /* a hook runs nvidia-container-cli, as that of `ctr run --gpus` does */
 };
 
+static const char *case_error_text(struct look *look, const struct graft_error *err)
+{
+	char text[sizeof(err->msg) + sizeof(err->ctx)];
+
+	return graft_arena_strdup(look->arena, graft_error_text(err, text, sizeof(text)));
+}
+
 /* ---- what it asked for ---- */
 
 static void add_text(struct look *look, const char ***items, size_t *n, const char *text)
@@ -57,14 +64,13 @@ static struct graft_json_document *read_case_json(struct look *look, const char 
 	struct graft_error err = { .status = GRAFT_OK };
 	struct graft_json_document *document = NULL;
 	const char *path = graft_arena_printf(look->arena, "%s/%s", directory, name), *text;
-	char problem[sizeof(err.msg) + sizeof(err.ctx)];
 	size_t length;
 	int rc = path ? graft_root_read_foreign(look->host, path, CONFIG_MAX, look->arena, &text, &length) : -ENOMEM;
 
 	if (rc < 0)
 		*ret_problem = graft_arena_printf(look->arena, "%s: %s", path ? path : name, strerror(-rc));
 	else if (graft_json_document_parse_into(path, text, length, look->arena, &document, &err) < 0)
-		*ret_problem = graft_arena_strdup(look->arena, graft_error_text(&err, problem, sizeof(problem)));
+		*ret_problem = case_error_text(look, &err);
 	return document;
 }
 
@@ -114,8 +120,7 @@ static void read_device_request(struct look *look, const struct graft_json_node 
 	bool cdi = driver && strcmp(driver, "cdi") == 0;
 	int64_t count = 0;
 
-	for (struct graft_json_node *node = graft_json_node_first(graft_json_node_member(request, "DeviceIDs")); node;
-	     node = graft_json_node_next(node)) {
+	GRAFT_JSON_EACH(node, graft_json_node_member(request, "DeviceIDs")) {
 		id = graft_json_node_string(node);
 		if (!id)
 			continue;
@@ -154,17 +159,11 @@ static void read_docker_settings(struct look *look)
 	text = graft_json_node_string(graft_json_node_at(root_of_case(config), "State.Error"));
 	if (look->found->pid == 0 && text && text[0] != '\0')
 		look->one->start_error = graft_arena_strdup(look->arena, text);
-	for (struct graft_json_node *node =
-		 graft_json_node_first(graft_json_node_at(root_of_case(config), "Config.Env"));
-	     node; node = graft_json_node_next(node))
+	GRAFT_JSON_EACH(node, graft_json_node_at(root_of_case(config), "Config.Env"))
 		add_text(look, &look->env, &look->n_env, graft_json_node_string(node));
-	for (struct graft_json_node *node =
-		 graft_json_node_first(graft_json_node_member(root_of_case(host), "DeviceRequests"));
-	     node; node = graft_json_node_next(node))
+	GRAFT_JSON_EACH(node, graft_json_node_member(root_of_case(host), "DeviceRequests"))
 		read_device_request(look, node);
-	for (struct graft_json_node *node =
-		 graft_json_node_first(graft_json_node_member(root_of_case(host), "Devices"));
-	     node; node = graft_json_node_next(node)) {
+	GRAFT_JSON_EACH(node, graft_json_node_member(root_of_case(host), "Devices")) {
 		text = graft_json_node_string(graft_json_node_member(node, "PathOnHost"));
 		if (text && is_gpu_node(text))
 			add_text(look, &asked->options, &asked->n_options,
@@ -177,7 +176,7 @@ static void read_cli_hook(struct look *look, const struct graft_json_node *args)
 {
 	struct graft_case_request *asked = &look->one->asked;
 
-	for (struct graft_json_node *node = graft_json_node_first(args); node; node = graft_json_node_next(node)) {
+	GRAFT_JSON_EACH(node, args) {
 		const char *arg = graft_json_node_string(node);
 
 		if (arg && strcmp(graft_path_name(arg), "nvidia-container-cli") == 0)
@@ -208,8 +207,7 @@ static void read_case_hooks(struct look *look, const struct graft_json_node *roo
 		const struct graft_json_node *stage = graft_json_node_member(graft_json_node_member(root, "hooks"),
 									     stages[i]);
 
-		for (struct graft_json_node *node = graft_json_node_first(stage); node;
-		     node = graft_json_node_next(node)) {
+		GRAFT_JSON_EACH(node, stage) {
 			const char *path = graft_json_node_string(graft_json_node_member(node, "path"));
 			bool called = look->calls_cli;
 
@@ -255,11 +253,10 @@ static void read_meaning(struct look *look, const struct graft_oci_spec *spec)
 	struct graft_case_request *asked = &look->one->asked;
 	struct graft_container container = { .wants_devices = false };
 	struct graft_error err = { .status = GRAFT_OK };
-	char problem[sizeof(err.msg) + sizeof(err.ctx)];
 	const char *visible = graft_oci_spec_env(spec, "NVIDIA_VISIBLE_DEVICES");
 
 	if (graft_container_read(spec, look->options->config, true, NULL, look->arena, &container, &err) < 0) {
-		asked->problem = graft_arena_strdup(look->arena, graft_error_text(&err, problem, sizeof(problem)));
+		asked->problem = case_error_text(look, &err);
 		asked->wants = true;
 		return;
 	}
@@ -328,9 +325,7 @@ static void read_request(struct look *look)
 
 static bool is_our_runtime(const char *runtime)
 {
-	const char *name = runtime ? graft_path_name(runtime) : "";
-
-	return graft_starts_with(name, "nvidia");
+	return runtime && graft_starts_with(graft_path_name(runtime), "nvidia");
 }
 
 static bool has_prestart_hook(const struct look *look)
@@ -490,7 +485,6 @@ static void look_at_rules(struct look *look, const struct graft_target *target)
 	struct graft_case_got *got = &look->one->got;
 	auto_cgroup struct graft_cgroup cgroup = GRAFT_CGROUP_INIT;
 	struct graft_error err = { .status = GRAFT_OK };
-	char problem[sizeof(err.msg) + sizeof(err.ctx)];
 	struct graft_device_rule *rules = graft_arena_list(look->arena, got->n_nodes, sizeof(*rules));
 	enum graft_device_answer *answers = graft_arena_list(look->arena, got->n_nodes, sizeof(*answers));
 
@@ -500,7 +494,7 @@ static void look_at_rules(struct look *look, const struct graft_target *target)
 		rules[i] = (struct graft_device_rule){ got->nodes[i].major, got->nodes[i].minor, true, true };
 	if (graft_cgroup_open(look->host->fd, target->pid, target->user_namespace, true, NULL, &cgroup, &err) < 0 ||
 	    graft_cgroup_look(&cgroup, rules, got->n_nodes, NULL, answers, &err) < 0)
-		got->cgroup_problem = graft_arena_strdup(look->arena, graft_error_text(&err, problem, sizeof(problem)));
+		got->cgroup_problem = case_error_text(look, &err);
 	got->cgroup_version = (uint32_t)cgroup.version;
 	got->cgroup = cgroup.path[0] != '\0' ? graft_arena_strdup(look->arena, cgroup.path) : NULL;
 	got->scope = got->cgroup && strstr(got->cgroup, ".scope") != NULL;
@@ -550,7 +544,6 @@ static void look_at_case_loader(struct look *look, const struct graft_image_root
 	struct graft_case_got *got = &look->one->got;
 	struct graft_loader_names names = { .exists = false };
 	struct graft_error err = { .status = GRAFT_OK };
-	char problem[sizeof(err.msg) + sizeof(err.ctx)];
 	const char *asked[LIBRARIES_MAX];
 	size_t n = 0;
 
@@ -561,7 +554,7 @@ static void look_at_case_loader(struct look *look, const struct graft_image_root
 	if (n == 0)
 		return;
 	if (graft_loader_names_ask(root, asked, n, look->arena, &names, &err) < 0) {
-		got->cache_problem = graft_arena_strdup(look->arena, graft_error_text(&err, problem, sizeof(problem)));
+		got->cache_problem = case_error_text(look, &err);
 		return;
 	}
 	got->has_cache = names.exists;
@@ -576,10 +569,9 @@ static void look_at_process_of_container(struct look *look)
 	struct graft_case_got *got = &look->one->got;
 	auto_target struct graft_target target = GRAFT_TARGET_INIT;
 	struct graft_error err = { .status = GRAFT_OK };
-	char problem[sizeof(err.msg) + sizeof(err.ctx)];
 
 	if (graft_target_open_running((pid_t)look->found->pid, NULL, &target, &err) < 0) {
-		got->problem = graft_arena_strdup(look->arena, graft_error_text(&err, problem, sizeof(problem)));
+		got->problem = case_error_text(look, &err);
 		return;
 	}
 	got->known = true;

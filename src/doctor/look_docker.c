@@ -24,7 +24,7 @@ struct docker_place {
 static void read_docker_runtimes(struct graft_health_look *look, struct graft_health_engine *engine,
 				 const struct graft_health_file *file, const struct graft_json_node *runtimes)
 {
-	for (struct graft_json_node *node = graft_json_node_first(runtimes); node; node = graft_json_node_next(node)) {
+	GRAFT_JSON_EACH(node, runtimes) {
 		const char *path = graft_json_node_string(graft_json_node_member(node, "path"));
 
 		/* With "runtimeType" for the shim, since Docker 23. */
@@ -37,7 +37,7 @@ static void read_docker_runtimes(struct graft_health_look *look, struct graft_he
 static void read_docker_strings(struct graft_health_look *look, const struct graft_json_node *array,
 				const char ***items, size_t *n)
 {
-	for (struct graft_json_node *node = graft_json_node_first(array); node; node = graft_json_node_next(node)) {
+	GRAFT_JSON_EACH(node, array) {
 		const char *string = graft_json_node_string(node);
 
 		if (string)
@@ -64,8 +64,7 @@ static void read_docker_document(struct graft_health_look *look, struct graft_he
 		file->problem = "it must hold an object, and so must its member 'runtimes'";
 		return;
 	}
-	for (struct graft_json_node *host = graft_json_node_first(graft_json_node_member(root, "hosts")); host;
-	     host = graft_json_node_next(host))
+	GRAFT_JSON_EACH(host, graft_json_node_member(root, "hosts"))
 		note_docker_host(look, graft_json_node_string(host), place);
 	read_docker_runtimes(look, engine, file, runtimes);
 	engine->default_runtime = graft_arena_strdup(

@@ -88,6 +88,10 @@ struct graft_json_node *graft_json_node_at(const struct graft_json_node *object,
 /* The children of an array or object, in order. */
 struct graft_json_node *graft_json_node_first(const struct graft_json_node *container);
 struct graft_json_node *graft_json_node_next(const struct graft_json_node *node);
+/* A loop over the children, which must not change the container. */
+#define GRAFT_JSON_EACH(node, container)                                                      \
+	for (struct graft_json_node *node = graft_json_node_first(container); (node) != NULL; \
+	     node = graft_json_node_next(node))
 size_t graft_json_node_count(const struct graft_json_node *container);
 /*
  * Returns the decoded string; NULL if it is not a string or contains a NUL (which would silently
