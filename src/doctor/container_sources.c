@@ -65,17 +65,29 @@ static struct graft_json_node *root_of(const struct graft_json_document *documen
 	return document ? graft_json_document_root(document) : NULL;
 }
 
-static void list(struct graft_finder *finder, const char *path, const char ***ret_names, size_t *ret_n)
-{
-	*ret_n = 0;
-	if (path)
-		(void)note_denied(
-		    finder, graft_root_list(finder->host, path, NAMES_MAX, finder->arena, ret_names, ret_n, NULL));
-}
-
 static const char *join(struct graft_finder *finder, const char *directory, const char *name)
 {
 	return directory ? graft_arena_join(finder->arena, directory, strlen(directory), name) : NULL;
+}
+
+/*
+ * Calls `visit` with the path and the name of each entry of a directory; NULL: no memory for its
+ * path.
+ */
+static void for_each(struct graft_finder *finder, const char *directory,
+		     void (*visit)(struct graft_finder *finder, const char *path, const char *name))
+{
+	const char **names, *path;
+	size_t n = 0;
+
+	if (directory)
+		(void)note_denied(finder,
+				  graft_root_list(finder->host, directory, NAMES_MAX, finder->arena, &names, &n, NULL));
+	for (size_t i = 0; i < n; i++) {
+		path = join(finder, directory, names[i]);
+		if (path)
+			visit(finder, path, names[i]);
+	}
 }
 
 static const char *copy_string(struct graft_finder *finder, const struct graft_json_node *node)
@@ -152,8 +164,7 @@ static void read_runc_state(struct graft_finder *finder, const char *directory, 
 		return;
 	(void)graft_json_node_i64(graft_json_node_member(root, "init_process_pid"), &pid);
 	set_pid(finder, container, pid);
-	for (struct graft_json_node *node = graft_json_node_first(graft_json_node_at(root, "config.labels")); node;
-	     node = graft_json_node_next(node)) {
+	GRAFT_JSON_EACH(node, graft_json_node_at(root, "config.labels")) {
 		label = graft_json_node_string(node);
 		if (label && graft_starts_with(label, "bundle="))
 			set_string(&container->bundle, graft_arena_strdup(finder->arena, label + strlen("bundle=")));
@@ -174,57 +185,40 @@ static void read_crun_status(struct graft_finder *finder, const char *directory,
 	set_string(&container->bundle, copy_string(finder, graft_json_node_member(root, "bundle")));
 }
 
-/* The state directory of a low-level runtime: one directory for each container. */
-static void read_runtime_root(struct graft_finder *finder, const char *root)
+static void read_state(struct graft_finder *finder, const char *directory, const char *id)
 {
-	const char **names, *directory;
-	size_t n;
-
-	list(finder, root, &names, &n);
-	for (size_t i = 0; i < n; i++) {
-		directory = join(finder, root, names[i]);
-		if (!directory)
-			return;
-		read_runc_state(finder, directory, names[i]);
-		read_crun_status(finder, directory, names[i]);
-	}
+	read_runc_state(finder, directory, id);
+	read_crun_status(finder, directory, id);
 }
 
-/* Reads the state directories below a directory that has one for each engine or namespace. */
-static void read_runtime_roots(struct graft_finder *finder, const char *parent)
+/* The state directory of a low-level runtime has one directory for each container. */
+static void read_runtime_root(struct graft_finder *finder, const char *root, const char *name)
 {
-	const char **names, *root;
-	size_t n;
+	(void)name;
+	for_each(finder, root, read_state);
+}
 
-	list(finder, parent, &names, &n);
-	for (size_t i = 0; i < n; i++) {
-		root = join(finder, parent, names[i]);
-		if (root)
-			read_runtime_root(finder, root);
-	}
+static void read_docker_runtime(struct graft_finder *finder, const char *directory, const char *name)
+{
+	if (graft_starts_with(name, "runtime-"))
+		for_each(finder, directory, read_runtime_root);
+}
+
+static void read_user_runtimes(struct graft_finder *finder, const char *directory, const char *name)
+{
+	(void)name;
+	for_each(finder, join(finder, directory, "runc"), read_state);
+	for_each(finder, join(finder, directory, "crun"), read_state);
 }
 
 static void read_low_level(struct graft_finder *finder)
 {
-	const char **names, *directory;
-	size_t n;
-
-	read_runtime_root(finder, "/run/runc");
-	read_runtime_root(finder, "/run/crun");
-	read_runtime_roots(finder, "/run/containerd/runc");
-	list(finder, "/run/docker", &names, &n);
-	for (size_t i = 0; i < n; i++) {
-		if (graft_starts_with(names[i], "runtime-") && (directory = join(finder, "/run/docker", names[i])))
-			read_runtime_roots(finder, directory);
-	}
-	list(finder, "/run/user", &names, &n);
-	for (size_t i = 0; i < n; i++) {
-		directory = join(finder, "/run/user", names[i]);
-		if (!directory)
-			return;
-		read_runtime_root(finder, join(finder, directory, "runc"));
-		read_runtime_root(finder, join(finder, directory, "crun"));
-	}
+	for_each(finder, "/run/runc", read_state);
+	for_each(finder, "/run/crun", read_state);
+	/* These have a state directory for each namespace, or for each of Docker's. */
+	for_each(finder, "/run/containerd/runc", read_runtime_root);
+	for_each(finder, "/run/docker", read_docker_runtime);
+	for_each(finder, "/run/user", read_user_runtimes);
 }
 
 /* ---- containerd ---- */
@@ -238,9 +232,7 @@ static void read_bundle_names(struct graft_finder *finder, struct graft_found_co
 	const char *name, *type = NULL;
 
 	document = read_json(finder, join(finder, container->bundle, "config.json"));
-	for (struct graft_json_node *node =
-		 graft_json_node_first(graft_json_node_member(root_of(document), "annotations"));
-	     node; node = graft_json_node_next(node)) {
+	GRAFT_JSON_EACH(node, graft_json_node_member(root_of(document), "annotations")) {
 		name = graft_json_node_name(node);
 		if (!name)
 			continue;
@@ -258,31 +250,30 @@ static void read_bundle_names(struct graft_finder *finder, struct graft_found_co
 		container->pod = NULL;
 }
 
-/* The directory in which a namespace of containerd, or Docker, has its bundles. */
-static void read_bundles(struct graft_finder *finder, const char *directory)
+static void read_one_bundle(struct graft_finder *finder, const char *bundle, const char *id)
 {
-	bool docker = strcmp(graft_path_name(directory), "moby") == 0;
-	const char **names, *bundle, *text;
-	size_t n;
+	const char *namespace = graft_path_directory(bundle, finder->arena), *text;
+	bool docker = namespace && strcmp(graft_path_name(namespace), "moby") == 0;
+	struct graft_found_container *container = NULL;
 
-	list(finder, directory, &names, &n);
-	for (size_t i = 0; i < n; i++) {
-		struct graft_found_container *container;
+	if (graft_root_has(finder->host, join(finder, bundle, "config.json"), 0))
+		container = know(finder, id, docker ? GRAFT_KEEPER_DOCKER : GRAFT_KEEPER_CONTAINERD);
+	if (!container)
+		return;
+	set_string(&container->bundle, bundle);
+	text = read_text(finder, join(finder, bundle, "runtime"), SMALL_MAX, NULL);
+	if (text && text[0] == '/')
+		set_string(&container->runtime, graft_arena_strndup(finder->arena, text, strcspn(text, "\n")));
+	set_pid_of_file(finder, container, join(finder, bundle, "init.pid"));
+	if (!docker)
+		read_bundle_names(finder, container);
+}
 
-		bundle = join(finder, directory, names[i]);
-		if (!bundle || !graft_root_has(finder->host, join(finder, bundle, "config.json"), 0))
-			continue;
-		container = know(finder, names[i], docker ? GRAFT_KEEPER_DOCKER : GRAFT_KEEPER_CONTAINERD);
-		if (!container)
-			continue;
-		set_string(&container->bundle, bundle);
-		text = read_text(finder, join(finder, bundle, "runtime"), SMALL_MAX, NULL);
-		if (text && text[0] == '/')
-			set_string(&container->runtime, graft_arena_strndup(finder->arena, text, strcspn(text, "\n")));
-		set_pid_of_file(finder, container, join(finder, bundle, "init.pid"));
-		if (!docker)
-			read_bundle_names(finder, container);
-	}
+/* The directory in which a namespace of containerd, or Docker, has its bundles. */
+static void read_bundles(struct graft_finder *finder, const char *directory, const char *name)
+{
+	(void)name;
+	for_each(finder, directory, read_one_bundle);
 }
 
 static void read_containerd(struct graft_finder *finder)
@@ -290,19 +281,9 @@ static void read_containerd(struct graft_finder *finder)
 	static const char *const states[] = { "/run/containerd", "/run/k3s/containerd",
 					      "/var/snap/microk8s/common/run/containerd",
 					      "/run/docker/containerd/daemon" };
-	const char **names, *directory;
-	size_t n;
 
-	for (size_t i = 0; i < GRAFT_COUNT(states); i++) {
-		directory = join(finder, states[i], "io.containerd.runtime.v2.task");
-		list(finder, directory, &names, &n);
-		for (size_t k = 0; k < n; k++) {
-			const char *bundles = join(finder, directory, names[k]);
-
-			if (bundles)
-				read_bundles(finder, bundles);
-		}
-	}
+	for (size_t i = 0; i < GRAFT_COUNT(states); i++)
+		for_each(finder, join(finder, states[i], "io.containerd.runtime.v2.task"), read_bundles);
 }
 
 /* ---- Docker ---- */
@@ -334,16 +315,7 @@ static void read_docker_container(struct graft_finder *finder, const char *direc
 
 static void read_docker(struct graft_finder *finder, const char *data_root)
 {
-	const char *containers = join(finder, data_root, "containers"), *directory;
-	const char **names;
-	size_t n;
-
-	list(finder, containers, &names, &n);
-	for (size_t i = 0; i < n; i++) {
-		directory = join(finder, containers, names[i]);
-		if (directory)
-			read_docker_container(finder, directory, names[i]);
-	}
+	for_each(finder, join(finder, data_root, "containers"), read_docker_container);
 }
 
 /* ---- Podman and CRI-O ---- */
@@ -353,8 +325,7 @@ static void read_storage_list(struct graft_finder *finder, const char *directory
 	auto_json_document struct graft_json_document *document = NULL;
 
 	document = read_json(finder, join(finder, directory, "containers.json"));
-	for (struct graft_json_node *node = graft_json_node_first(root_of(document)); node;
-	     node = graft_json_node_next(node)) {
+	GRAFT_JSON_EACH(node, root_of(document)) {
 		const char *id = graft_json_node_string(graft_json_node_member(node, "id")), *path;
 		const char *metadata = graft_json_node_string(graft_json_node_member(node, "metadata"));
 		struct graft_found_container *container;
@@ -375,16 +346,10 @@ static void read_storage_list(struct graft_finder *finder, const char *directory
 }
 
 /* A directory of containers/storage has one of each driver: overlay-containers, vfs-containers. */
-static void read_storage(struct graft_finder *finder, const char *root)
+static void read_storage_driver(struct graft_finder *finder, const char *directory, const char *name)
 {
-	const char **names, *directory;
-	size_t n;
-
-	list(finder, root, &names, &n);
-	for (size_t i = 0; i < n; i++) {
-		if (graft_ends_with(names[i], "-containers") && (directory = join(finder, root, names[i])))
-			read_storage_list(finder, directory);
-	}
+	if (graft_ends_with(name, "-containers"))
+		read_storage_list(finder, directory);
 }
 
 /* ---- processes ---- */
@@ -396,7 +361,7 @@ static void read_shim(struct graft_finder *finder, const struct graft_engine_pro
 	const char *directory = bundle ? graft_path_directory(bundle, finder->arena) : NULL;
 
 	if (directory && directory[1] != '\0')
-		read_bundles(finder, directory);
+		for_each(finder, directory, read_one_bundle);
 }
 
 static void read_conmon(struct graft_finder *finder, const struct graft_engine_process *process)
@@ -476,7 +441,7 @@ static void read_homes(struct graft_finder *finder)
 		if (!home || strcmp(home, "/nonexistent") == 0)
 			continue;
 		read_docker(finder, join(finder, home, ".local/share/docker"));
-		read_storage(finder, join(finder, home, ".local/share/containers/storage"));
+		for_each(finder, join(finder, home, ".local/share/containers/storage"), read_storage_driver);
 	}
 }
 
@@ -485,8 +450,8 @@ void graft_finder_collect(struct graft_finder *finder)
 	read_engine_processes(finder);
 	read_docker(finder, "/var/lib/docker");
 	/* The state of a running daemon is newer than its files. */
-	read_storage(finder, "/run/containers/storage");
-	read_storage(finder, "/var/lib/containers/storage");
+	for_each(finder, "/run/containers/storage", read_storage_driver);
+	for_each(finder, "/var/lib/containers/storage", read_storage_driver);
 	read_containerd(finder);
 	read_low_level(finder);
 	read_homes(finder);
