@@ -18,7 +18,6 @@
 
 #include "base/cleanup.h"
 #include "base/listing.h"
-#include "formats/procfs.h"
 #include "host/discover.h"
 
 #define STAT_MAX     ((size_t)4096)
@@ -97,16 +96,32 @@ void graft_lease_now_done(struct graft_lease_now *now)
 
 /* ---- processes ---- */
 
-uint64_t graft_lease_process_start(const struct graft_root *root, uint32_t pid, struct graft_arena *scratch,
-				   int *ret_rc)
+static int read_process_stat(const struct graft_root *root, uint32_t pid, struct graft_arena *scratch,
+			     const char **ret_text)
 {
-	char path[64], state = '\0';
-	const char *text;
-	uint64_t start = 0;
+	char path[64];
 	size_t length;
 
 	(void)snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	*ret_rc = graft_root_read(root, path, STAT_MAX, scratch, &text, &length);
+	return graft_root_read(root, path, STAT_MAX, scratch, ret_text, &length);
+}
+
+bool graft_lease_process_family(const struct graft_root *root, uint32_t pid, struct graft_arena *scratch,
+				struct graft_process_family *ret_family)
+{
+	const char *text;
+
+	return read_process_stat(root, pid, scratch, &text) == 0 && graft_procfs_family(text, ret_family);
+}
+
+uint64_t graft_lease_process_start(const struct graft_root *root, uint32_t pid, struct graft_arena *scratch,
+				   int *ret_rc)
+{
+	char state = '\0';
+	const char *text;
+	uint64_t start = 0;
+
+	*ret_rc = read_process_stat(root, pid, scratch, &text);
 	if (*ret_rc < 0)
 		return 0;
 	if (!graft_procfs_stat(text, &state, &start))

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/root.h"
+#include "formats/procfs.h"
 #include "lease/lease.h"
 
 /* What leases are compared with. */
@@ -67,5 +68,8 @@ int graft_lease_processes(const struct graft_lease_now *now, const struct graft_
  */
 uint64_t graft_lease_process_start(const struct graft_root *root, uint32_t pid, struct graft_arena *scratch,
 				   int *ret_rc);
+/* Reads a process's parent and name, by the ids that /proc has. Returns false if there is none. */
+bool graft_lease_process_family(const struct graft_root *root, uint32_t pid, struct graft_arena *scratch,
+				struct graft_process_family *ret_family);
 
 #endif

@@ -17,12 +17,10 @@
 #include "base/path.h"
 #include "base/root.h"
 #include "base/strings.h"
-#include "formats/procfs.h"
 #include "lease/lease_alive.h"
 
 /* Of Docker, Podman, containerd and CRI-O. */
 #define ID_LENGTH 64
-#define STAT_MAX  ((size_t)4096)
 
 int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct graft_lease_holder *ret_holder,
 				  struct graft_error *err)
@@ -42,23 +40,10 @@ int graft_lease_holder_of_process(pid_t pid, struct graft_arena *arena, struct g
 	return graft_lease_namespaces(&ret_holder->pid_namespace, &own, err);
 }
 
-/* The parent of a process, by the ids that /proc has; 0: there is none. */
-static uint32_t find_holder_parent(const struct graft_root *root, uint32_t pid, struct graft_arena *arena)
-{
-	struct graft_process_family family = { .parent = 0 };
-	char path[64];
-	const char *text;
-	size_t length;
-
-	(void)snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	return graft_root_read(root, path, STAT_MAX, arena, &text, &length) == 0 && graft_procfs_family(text, &family)
-		   ? (uint32_t)family.parent
-		   : 0;
-}
-
 pid_t graft_lease_caller(struct graft_arena *arena, struct graft_error *err)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
+	struct graft_process_family family;
 	uint64_t of_proc, own;
 	uint32_t pid = graft_lease_own_pid(), first = 0;
 	struct stat st;
@@ -69,7 +54,8 @@ pid_t graft_lease_caller(struct graft_arena *arena, struct graft_error *err)
 	if (graft_lease_namespaces(&of_proc, &own, err) < 0 || graft_root_open(&root, "/", err) < 0)
 		return -1;
 	/* Every process has an ancestor in the namespace of /proc. */
-	while ((pid = find_holder_parent(&root, pid, arena)) > 0) {
+	while (graft_lease_process_family(&root, pid, arena, &family) && family.parent > 0) {
+		pid = (uint32_t)family.parent;
 		(void)snprintf(path, sizeof(path), "/proc/%u/ns/pid", pid);
 		if (stat(path, &st) < 0 || st.st_ino != own)
 			break;

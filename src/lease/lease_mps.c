@@ -304,8 +304,8 @@ static int start_keeper(const struct graft_config *config, const struct graft_le
 	return wait_for_keeper(mps, arena, err);
 }
 
-static int ensure_keeper(const struct graft_config *config, const char *gpu, struct graft_arena *arena,
-			 struct graft_error *err)
+int graft_lease_mps_ensure_keeper(const struct graft_config *config, const char *gpu, struct graft_arena *arena,
+				  struct graft_error *err)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
 	auto_close int lock_fd = -1, base_fd = -1;
@@ -331,7 +331,8 @@ int graft_lease_mps_ensure(const struct graft_config *config, const struct graft
 	if (!gpu)
 		return 0;
 	graft_debug(log, "MPS for %s", gpu);
-	return ensure_keeper(config, gpu, arena, err) < 0 ? graft_wrap(err, "%s cannot be shared", gpu) : 0;
+	return graft_lease_mps_ensure_keeper(config, gpu, arena, err) < 0 ? graft_wrap(err, "%s cannot be shared", gpu)
+									  : 0;
 }
 
 /* ---- what is left behind ---- */
@@ -361,10 +362,4 @@ int graft_lease_mps_abandoned(const struct graft_config *config, struct graft_ar
 			return graft_fail_memory(err);
 	}
 	return 0;
-}
-
-int graft_lease_mps_mend(const struct graft_config *config, const char *gpu, struct graft_arena *arena,
-			 struct graft_error *err)
-{
-	return ensure_keeper(config, gpu, arena, err);
 }

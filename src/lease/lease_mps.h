@@ -59,8 +59,8 @@ int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, int
  */
 int graft_lease_mps_abandoned(const struct graft_config *config, struct graft_arena *arena,
 			      struct graft_strings *ret_gpus, struct graft_error *err);
-/* Starts a keeper for one of these GPUs, which ends the unused daemon. */
-int graft_lease_mps_mend(const struct graft_config *config, const char *gpu, struct graft_arena *arena,
-			 struct graft_error *err);
+/* Starts a keeper for one of these GPUs, which ends the unused daemon; none if it has one. */
+int graft_lease_mps_ensure_keeper(const struct graft_config *config, const char *gpu, struct graft_arena *arena,
+				  struct graft_error *err);
 
 #endif

@@ -14,12 +14,10 @@
 #include "base/cleanup.h"
 #include "base/listing.h"
 #include "base/strings.h"
-#include "formats/procfs.h"
 
 #define GPU_MAJOR     195u
 #define MODESET_MINOR 254u /* nvidia-modeset, for displays; 255 is nvidiactl */
 #define PROCESSES_MAX ((size_t)1 << 20)
-#define STAT_MAX      ((size_t)4096)
 #define DEPTH_MAX     64u
 /* The kernel keeps 15 letters of a name. */
 #define KEEPS_DRIVER "nvidia-persiste"
@@ -80,17 +78,6 @@ static bool read_nodes(const struct graft_root *root, const char *pid, struct gr
 	return gpu;
 }
 
-static bool read_user_family(const struct graft_root *root, uint32_t pid, struct graft_arena *arena,
-			     struct graft_process_family *family)
-{
-	char path[64];
-	const char *text;
-	size_t length;
-
-	(void)snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	return graft_root_read(root, path, STAT_MAX, arena, &text, &length) == 0 && graft_procfs_family(text, family);
-}
-
 /* Its name, and those that it descends from. */
 static int read_ancestors(const struct graft_root *root, struct graft_arena *arena, struct graft_lease_user *user,
 			  struct graft_error *err)
@@ -106,7 +93,7 @@ static int read_ancestors(const struct graft_root *root, struct graft_arena *are
 		if (!place)
 			return graft_fail_memory(err);
 		*place = pid;
-		if (!read_user_family(root, pid, arena, &family))
+		if (!graft_lease_process_family(root, pid, arena, &family))
 			break;
 		if (pid == user->pid) {
 			graft_buffer_visible(&name, family.name);

@@ -606,7 +606,7 @@ static int look_at_mps(struct view *view, bool repair, struct graft_buffer *out,
 	for (size_t i = 0; i < gpus.n; i++) {
 		graft_buffer_printf(out, "%s: %s: its MPS daemon has no keeper to end it\n",
 				    repair ? "repair" : "warning", gpus.items[i]);
-		if (repair && graft_lease_mps_mend(&view->config, gpus.items[i], view->ctk->arena, err) < 0)
+		if (repair && graft_lease_mps_ensure_keeper(&view->config, gpus.items[i], view->ctk->arena, err) < 0)
 			return -1;
 	}
 	return 0;
