@@ -46,18 +46,18 @@ static const char *const columns[N_COLUMNS] = { "Device Index", "Device Minor", 
 
 static void add_column(struct graft_buffer *out, const struct graft_gpu *gpu, size_t column)
 {
-	/* SPEC libnvidia-container 3.3: the minor is 0 if there is no node (WSL2). */
-	const unsigned int numbers[] = { [INDEX] = gpu->index, [MINOR] = gpu->node.path ? gpu->node.minor : 0 };
+	/* SPEC libnvidia-container 3.3: 0 if there is no node (WSL2). */
+	const unsigned int minor = gpu->node.path ? gpu->node.minor : 0;
 	const char *const texts[N_COLUMNS] = { [MODEL] = text_of(&gpu->model),
 					       [BRAND] = text_of(&gpu->brand),
 					       [UUID] = text_of(&gpu->uuid),
 					       [BUS_ID] = gpu->bus_id,
 					       [ARCH] = text_of(&gpu->arch) };
 
-	if (column <= MINOR)
-		graft_buffer_printf(out, "%u", numbers[column]);
-	else
+	if (texts[column])
 		graft_buffer_string(out, texts[column]);
+	else
+		graft_buffer_printf(out, "%u", column == INDEX ? gpu->index : minor);
 }
 
 /* "Label:", padded to 16 columns, and bright on a terminal. */
