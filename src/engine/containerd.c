@@ -70,16 +70,6 @@ static int read_version(const struct graft_toml *toml, int64_t *ret_version, str
 	return 0;
 }
 
-int graft_engine_containerd_version(const char *name, const struct graft_engine_text *text, struct graft_error *err)
-{
-	auto_toml struct graft_toml *toml = NULL;
-	int64_t version;
-
-	if (engine_toml_open(NAME, name, text, "", &toml, err) < 0 || read_version(toml, &version, err) < 0)
-		return -1;
-	return version == 0 || version > 1000 ? 2 : (int)version;
-}
-
 bool graft_engine_containerd_merges_deeply(const char *version_line)
 {
 	const char *word = version_line, *dot;
@@ -285,18 +275,16 @@ static int keep_other_runtimes(struct work *work, struct graft_toml *section)
 		const char *const *binary_place = PLACE(work->plugin, "containerd", "runtimes", names[i], "options",
 							"BinaryName");
 		const char *key = engine_key(work->arena, place), *binary_key = engine_key(work->arena, binary_place);
-		const char *binary = "", *base;
+		const char *binary = "";
 		enum graft_toml_kind kind;
 
 		if (!key || !binary_key)
 			return graft_fail_memory(work->err);
 		if (graft_toml_get_string(work->drop_in, binary_key, &binary, work->err) < 0)
 			return -1;
-		base = strrchr(binary, '/');
-		base = base ? base + 1 : binary;
 		if (graft_toml_get_kind(section, key, &kind, work->err) < 0)
 			return -1;
-		if (graft_starts_with(base, "nvidia-") && kind == GRAFT_TOML_ABSENT &&
+		if (graft_starts_with(graft_path_name(binary), "nvidia-") && kind == GRAFT_TOML_ABSENT &&
 		    graft_toml_assign(section, key, work->drop_in, key, work->err) < 0)
 			return -1;
 	}
@@ -543,13 +531,6 @@ static int configure_containerd(const struct graft_engine_request *request, stru
 
 /* ---- undo ---- */
 
-static int open_containerd_backup(const struct graft_engine_file *file, struct graft_toml **ret_backup,
-				  struct graft_error *err)
-{
-	*ret_backup = NULL;
-	return file->backup.bytes ? engine_toml_open(NAME, file->path, &file->backup, "", ret_backup, err) : 0;
-}
-
 /* Removes our keys from a document. */
 static int take_containerd_runtime(struct work *work, struct graft_toml *toml, const struct graft_toml *backup)
 {
@@ -586,7 +567,7 @@ static int undo_top_level(struct work *work)
 
 	if (!config->text.bytes)
 		return 0;
-	if (open_containerd_backup(config, &backup, work->err) < 0 ||
+	if (engine_toml_open_backup(NAME, config, &backup, work->err) < 0 ||
 	    take_containerd_runtime(work, work->root, backup) < 0 || drop_lone_version(work, work->root, backup) < 0)
 		return -1;
 	if (backup && has_engine_file(&work->request->drop_in) && is_template_of_microk8s(work) &&
@@ -617,7 +598,7 @@ static int undo_drop_in(struct work *work)
 
 	if (!file->text.bytes)
 		return 0;
-	if (open_containerd_backup(file, &backup, work->err) < 0 ||
+	if (engine_toml_open_backup(NAME, file, &backup, work->err) < 0 ||
 	    take_containerd_runtime(work, work->drop_in, backup) < 0 ||
 	    graft_toml_parse(file->path, "", 0, &others, work->err) < 0 || keep_other_runtimes(work, others) < 0 ||
 	    graft_toml_get_names(others, NULL, work->arena, &names, &n_others, work->err) < 0)
@@ -655,7 +636,7 @@ static int undo_imports(struct work *work)
 		return engine_note(work->changes, work->arena, ENGINE_TELLS, work->err,
 				   "%s keeps the import of %s, which other files need", config->path,
 				   import_of(work) ? import_of(work) : "");
-	if (open_containerd_backup(config, &backup, work->err) < 0 || remove_import(work, backup) < 0 ||
+	if (engine_toml_open_backup(NAME, config, &backup, work->err) < 0 || remove_import(work, backup) < 0 ||
 	    engine_toml_put_default_back(work->root, DEFAULT_NAME(work->plugin), work->request->runtime_name, backup,
 					 work->arena, work->err) < 0 ||
 	    drop_lone_version(work, work->root, backup) < 0)

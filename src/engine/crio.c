@@ -10,11 +10,6 @@
 
 static const char default_key[] = "crio.runtime.default_runtime";
 
-static const struct graft_engine_file *crio_target_of(const struct graft_engine_request *request)
-{
-	return request->drop_in.path ? &request->drop_in : &request->config;
-}
-
 static int make_crio_runtime(const struct graft_engine_request *request, struct graft_arena *arena,
 			     struct graft_engine_changes *changes, struct graft_toml **ret_table,
 			     struct graft_error *err)
@@ -43,7 +38,6 @@ static int configure_crio(const struct graft_engine_request *request, struct gra
 			  struct graft_engine_changes *ret_changes, struct graft_error *err)
 {
 	const char *const place[] = { "crio", "runtime", "runtimes", request->runtime_name, NULL };
-	const struct graft_engine_file *target = crio_target_of(request);
 	const char *key = engine_key(arena, place);
 	auto_toml struct graft_toml *toml = NULL, *table = NULL;
 
@@ -51,13 +45,12 @@ static int configure_crio(const struct graft_engine_request *request, struct gra
 	if (!key)
 		return graft_fail_memory(err);
 	if (make_crio_runtime(request, arena, ret_changes, &table, err) < 0 ||
-	    engine_toml_open(NAME, target->path, &target->text,
-			     target == &request->drop_in ? ENGINE_DROP_IN_HEADER : "", &toml, err) < 0)
+	    engine_toml_open_target(NAME, request, &toml, err) < 0)
 		return -1;
 	if (graft_toml_assign(toml, key, table, "runtime", err) < 0 ||
 	    engine_toml_default(toml, default_key, request->runtime_name, request->set_as_default, err) < 0)
 		return graft_wrap(err, "unable to update config");
-	return engine_toml_edit(toml, ret_changes, arena, target, NULL, err);
+	return engine_toml_edit(toml, ret_changes, arena, engine_toml_target(request), NULL, err);
 }
 
 static int undo_crio(const struct graft_engine_request *request, struct graft_arena *arena,
@@ -65,14 +58,14 @@ static int undo_crio(const struct graft_engine_request *request, struct graft_ar
 {
 	const char *const runtime[] = { "crio", "runtime", "runtimes", request->runtime_name, NULL };
 	static const char *const default_place[] = { "crio", "runtime", "default_runtime", NULL };
-	const struct graft_engine_file *target = crio_target_of(request);
+	const struct graft_engine_file *target = engine_toml_target(request);
 	auto_toml struct graft_toml *toml = NULL, *backup = NULL;
 
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
 	if (!target->text.bytes)
 		return 0;
-	if (engine_toml_open(NAME, target->path, &target->text, "", &toml, err) < 0 ||
-	    (target->backup.bytes && engine_toml_open(NAME, target->path, &target->backup, "", &backup, err) < 0))
+	if (engine_toml_open_target(NAME, request, &toml, err) < 0 ||
+	    engine_toml_open_backup(NAME, target, &backup, err) < 0)
 		return -1;
 	if ((!request->keeps_runtime && engine_toml_restore(toml, runtime, backup, arena, err) < 0) ||
 	    engine_toml_restore_default(toml, default_place, request->runtime_name, backup, arena, err) < 0)

@@ -149,11 +149,6 @@ int graft_engine_oci_hook(const char *hook_path, struct graft_arena *arena, stru
 graft_engine_function graft_engine_podman_hook, graft_engine_podman_unhook;
 
 /*
- * Returns the version of a containerd configuration, for callers that interpret it: 1, 2, 3. -1: it
- * cannot be understood.
- */
-int graft_engine_containerd_version(const char *name, const struct graft_engine_text *text, struct graft_error *err);
-/*
  * Whether this version of containerd ("containerd github.com/containerd/containerd 1.6.20~ds1 ...")
  * merges files key by key.
  */

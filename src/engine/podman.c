@@ -16,28 +16,6 @@ static const char default_key[] = "engine.runtime";
 static const char hooks_key[] = "engine.hooks_dir";
 static const char standard_hooks[] = "/usr/share/containers/oci/hooks.d";
 
-static const struct graft_engine_file *podman_target_of(const struct graft_engine_request *request)
-{
-	return request->drop_in.path ? &request->drop_in : &request->config;
-}
-
-static int open_podman_target(const struct graft_engine_request *request, struct graft_toml **ret_toml,
-			      struct graft_error *err)
-{
-	const struct graft_engine_file *target = podman_target_of(request);
-
-	return engine_toml_open(NAME, target->path, &target->text,
-				target == &request->drop_in ? ENGINE_DROP_IN_HEADER : "", ret_toml, err);
-}
-
-static int open_podman_backup(const struct graft_engine_request *request, struct graft_toml **ret_backup,
-			      struct graft_error *err)
-{
-	const struct graft_engine_file *target = podman_target_of(request);
-
-	return target->backup.bytes ? engine_toml_open(NAME, target->path, &target->backup, "", ret_backup, err) : 0;
-}
-
 static int configure_podman(const struct graft_engine_request *request, struct graft_arena *arena,
 			    struct graft_engine_changes *ret_changes, struct graft_error *err)
 {
@@ -49,7 +27,7 @@ static int configure_podman(const struct graft_engine_request *request, struct g
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
 	if (!key)
 		return graft_fail_memory(err);
-	if (open_podman_target(request, &toml, err) < 0)
+	if (engine_toml_open_target(NAME, request, &toml, err) < 0)
 		return -1;
 	if (graft_toml_get_strings(toml, key, arena, &paths, &n, err) < 0)
 		return graft_wrap(err, "unable to update config");
@@ -58,7 +36,7 @@ static int configure_podman(const struct graft_engine_request *request, struct g
 		return graft_wrap(err, "unable to update config");
 	if (engine_toml_default(toml, default_key, request->runtime_name, request->set_as_default, err) < 0)
 		return graft_wrap(err, "unable to update config");
-	return engine_toml_edit(toml, ret_changes, arena, podman_target_of(request), NULL, err);
+	return engine_toml_edit(toml, ret_changes, arena, engine_toml_target(request), NULL, err);
 }
 
 static int undo_podman(const struct graft_engine_request *request, struct graft_arena *arena,
@@ -69,14 +47,15 @@ static int undo_podman(const struct graft_engine_request *request, struct graft_
 	auto_toml struct graft_toml *toml = NULL, *backup = NULL;
 
 	*ret_changes = (struct graft_engine_changes){ .n_edits = 0 };
-	if (!podman_target_of(request)->text.bytes)
+	if (!engine_toml_target(request)->text.bytes)
 		return 0;
-	if (open_podman_target(request, &toml, err) < 0 || open_podman_backup(request, &backup, err) < 0)
+	if (engine_toml_open_target(NAME, request, &toml, err) < 0 ||
+	    engine_toml_open_backup(NAME, engine_toml_target(request), &backup, err) < 0)
 		return -1;
 	if (engine_toml_restore(toml, runtime, backup, arena, err) < 0 ||
 	    engine_toml_restore_default(toml, default_place, request->runtime_name, backup, arena, err) < 0)
 		return graft_wrap(err, "unable to update config");
-	return engine_toml_undo(toml, backup, ret_changes, arena, podman_target_of(request), NULL, err);
+	return engine_toml_undo(toml, backup, ret_changes, arena, engine_toml_target(request), NULL, err);
 }
 
 /* ---- by hook ---- */
@@ -116,7 +95,7 @@ int graft_engine_podman_hook(const struct graft_engine_request *request, struct 
 		return graft_fail_memory(err);
 	if (graft_engine_oci_hook(request->hook_path, arena, &text, err) < 0 ||
 	    engine_edit(ret_changes, arena, &request->hook, "OCI hook:", text.bytes, text.length, err) < 0 ||
-	    open_podman_target(request, &toml, err) < 0)
+	    engine_toml_open_target(NAME, request, &toml, err) < 0)
 		return -1;
 	if (read_base(request, arena, &directories, &n, err) < 0 ||
 	    graft_toml_get_strings(toml, hooks_key, arena, &directories, &n, err) < 0)
@@ -127,7 +106,7 @@ int graft_engine_podman_hook(const struct graft_engine_request *request, struct 
 		return graft_fail_memory(err);
 	if (graft_toml_set_strings(toml, hooks_key, directories, n, err) < 0)
 		return graft_wrap(err, "unable to update config");
-	return engine_toml_edit(toml, ret_changes, arena, podman_target_of(request), "Drop-in config:", err);
+	return engine_toml_edit(toml, ret_changes, arena, engine_toml_target(request), "Drop-in config:", err);
 }
 
 static bool is_same_list(const char *const *a, size_t n_a, const char *const *b, size_t n_b)
@@ -190,13 +169,14 @@ int graft_engine_podman_unhook(const struct graft_engine_request *request, struc
 		return graft_fail_memory(err);
 	if (hook->text.bytes && remove_hook(request, arena, ret_changes, err) < 0)
 		return -1;
-	if (!podman_target_of(request)->text.bytes)
+	if (!engine_toml_target(request)->text.bytes)
 		return 0;
-	if (open_podman_target(request, &toml, err) < 0 || open_podman_backup(request, &backup, err) < 0)
+	if (engine_toml_open_target(NAME, request, &toml, err) < 0 ||
+	    engine_toml_open_backup(NAME, engine_toml_target(request), &backup, err) < 0)
 		return -1;
 	if (restore_directories(request, toml, backup, directory, arena, err) < 0)
 		return graft_wrap(err, "unable to update config");
-	return engine_toml_undo(toml, backup, ret_changes, arena, podman_target_of(request), "Drop-in config:", err);
+	return engine_toml_undo(toml, backup, ret_changes, arena, engine_toml_target(request), "Drop-in config:", err);
 }
 
 const struct graft_engine graft_engine_podman = {

@@ -41,6 +41,27 @@ int engine_toml_open(const char *runtime, const char *name, const struct graft_e
 	return graft_wrap(err, "unable to load config for runtime %s", runtime);
 }
 
+const struct graft_engine_file *engine_toml_target(const struct graft_engine_request *request)
+{
+	return request->drop_in.path ? &request->drop_in : &request->config;
+}
+
+int engine_toml_open_target(const char *runtime, const struct graft_engine_request *request,
+			    struct graft_toml **ret_toml, struct graft_error *err)
+{
+	const struct graft_engine_file *target = engine_toml_target(request);
+
+	return engine_toml_open(runtime, target->path, &target->text,
+				target == &request->drop_in ? ENGINE_DROP_IN_HEADER : "", ret_toml, err);
+}
+
+int engine_toml_open_backup(const char *runtime, const struct graft_engine_file *file, struct graft_toml **ret_backup,
+			    struct graft_error *err)
+{
+	*ret_backup = NULL;
+	return file->backup.bytes ? engine_toml_open(runtime, file->path, &file->backup, "", ret_backup, err) : 0;
+}
+
 /* Returns 1 if the runtime's table exists and was copied, 0 if it does not exist, or -1. */
 static int copy_runtime(const struct graft_toml *source, const char *runtimes, const char *name,
 			struct graft_arena *arena, struct graft_toml *table, struct graft_error *err)

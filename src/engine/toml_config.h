@@ -25,6 +25,15 @@ const char *engine_key(struct graft_arena *arena, const char *const *names);
 int engine_toml_open(const char *runtime, const char *name, const struct graft_engine_text *text, const char *otherwise,
 		     struct graft_toml **ret_toml, struct graft_error *err);
 
+/* Returns the file that is edited: the drop-in or, without one, the top-level file. */
+const struct graft_engine_file *engine_toml_target(const struct graft_engine_request *request);
+/* Opens that file, which begins with our header if it is a new drop-in. */
+int engine_toml_open_target(const char *runtime, const struct graft_engine_request *request,
+			    struct graft_toml **ret_toml, struct graft_error *err);
+/* Opens the backup of a file; *ret_backup is NULL if it has none. */
+int engine_toml_open_backup(const char *runtime, const struct graft_engine_file *file, struct graft_toml **ret_backup,
+			    struct graft_error *err);
+
 /*
  * Makes the table of the new runtime `name`, as table "runtime" of a new document: a copy of the
  * first existing one of the default runtime, runc and crun in table `runtimes` of `source`.

@@ -305,34 +305,44 @@ static void test_releases(void **state)
 static void test_versions(void **state)
 {
 	static const struct {
-		const char *text;
-		int version;
+		const char *text, *note;
 	} table[] = {
-		{ NULL, 2 }, { "", 2 }, { "version = 3\n", 3 }, { "[plugins.cri]\n", 1 }, { "version = ''\n", -1 },
-		{ "x", -1 }
+		{ NULL, "Using config version 2" },
+		{ "", "Using config version 2" },
+		{ "version = 3\n", "Using config version 3" },
+		{ "[plugins.cri]\n", "Using config version 1" },
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(table); i++) {
-		const struct graft_engine_text text = text_of(table[i].text);
+		struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+		const struct engine_case row = { "", .config = table[i].text };
+		struct graft_engine_request request = request_of(&graft_engine_containerd, &row);
+		struct graft_engine_changes changes;
+		struct graft_error err = { 0 };
 
-		assert_int_equal(graft_engine_containerd_version("x", &text, NULL), table[i].version);
+		assert_fine(graft_engine_containerd.configure(&request, arena, &changes, &err), &err);
+		assert_string_equal(changes.notes[0].text, table[i].note);
+		(void)graft_arena_free(arena);
 	}
 }
 
 /* The remedy for a file that is not TOML would be to remove it. */
 static void test_template(void **state)
 {
-	static const char base[] = "{{ template \"base\" . }}\n";
-	const struct graft_engine_text text = text_of(base);
+	const struct engine_case row = { "", .config = "{{ template \"base\" . }}\n" };
+	struct graft_engine_request request = request_of(&graft_engine_containerd, &row);
+	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+	struct graft_engine_changes changes;
 	struct graft_error err = { .status = GRAFT_OK };
 
 	(void)state;
-	assert_int_equal(graft_engine_containerd_version("/k3s/config-v3.toml.tmpl", &text, &err), -1);
+	assert_int_equal(graft_engine_containerd.configure(&request, arena, &changes, &err), -1);
 	assert_string_equal(
 	    graft_error_hint(&err),
 	    "A template of K3s or RKE2 is not TOML. Restart them: they find the runtime themselves. Or, "
 	    "with a release since March 2026, use --config=DIR/config.toml "
 	    "--drop-in-config=DIR/config-v3.toml.d/99-nvidia.toml, with the directory of the template.");
+	(void)graft_arena_free(arena);
 }
 
 static void test_memory(void **state)
