@@ -438,7 +438,6 @@ static void check_misled(struct world *world, struct graft_mounter *mounter, boo
 	auto_close int source_fd = open(outside(world, "secret"), O_PATH | O_CLOEXEC);
 	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
 	struct graft_buffer before = { 0 }, after = { 0 };
-	bool done = false;
 	int fd = -1, rc;
 
 	spot.fd = open(mine, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -451,8 +450,7 @@ static void check_misled(struct world *world, struct graft_mounter *mounter, boo
 	if (row->found) {
 		char number[32];
 
-		assert_int_equal(graft_mount_settle(mounter, fd, GRAFT_MOUNT_RDONLY, true, &done), 0);
-		assert_true(done);
+		assert_int_equal(graft_mount_settle(mounter, fd, GRAFT_MOUNT_RDONLY, true), 0);
 		assert_int_equal(
 		    open(directory ? world_path(world, "place/mine/new") : mine, O_WRONLY | O_CREAT | O_CLOEXEC, 0644),
 		    -1);
@@ -511,14 +509,13 @@ static void bind_secret(struct world *world, struct graft_mounter *mounter, cons
 	auto_close int source_fd = open(outside(world, "secret"), O_PATH | O_CLOEXEC);
 	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
 	auto_close int fd = -1;
-	bool done = false;
 
 	world_file(world, path, "");
 	spot.fd = open(world_path(world, path), O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	spot.parent_fd = open(world_path(world, "place"), O_PATH | O_DIRECTORY | O_CLOEXEC);
 	(void)snprintf(spot.name, sizeof(spot.name), "%s", path + strlen("place/"));
 	assert_int_equal(graft_mount_bind(mounter, source_fd, &spot, &fd), 0);
-	assert_int_equal(graft_mount_settle(mounter, fd, GRAFT_MOUNT_RDONLY, true, &done), 0);
+	assert_int_equal(graft_mount_settle(mounter, fd, GRAFT_MOUNT_RDONLY, true), 0);
 }
 
 static bool ends_with_line_feed(const struct graft_buffer *table)

@@ -56,7 +56,6 @@ static int mount_source(struct graft_apply *apply, const struct graft_edit *edit
 			const struct graft_spot *spot, struct graft_error *err)
 {
 	int mount_fd = -1, rc;
-	bool settled;
 
 	if (graft_journal_reserve(apply->journal) < 0)
 		return graft_fail_memory(err);
@@ -70,7 +69,7 @@ static int mount_source(struct graft_apply *apply, const struct graft_edit *edit
 		mount_fd = TAKE_FD(source->fd);
 	graft_journal_mounted(apply->journal, mount_fd);
 	graft_source_close(source);
-	rc = graft_mount_settle(&apply->mounter, mount_fd, edit->flags, true, &settled);
+	rc = graft_mount_settle(&apply->mounter, mount_fd, edit->flags, true);
 	return rc < 0 ? fail_mount(edit->source, rc, err) : 0;
 }
 
@@ -163,7 +162,6 @@ static int apply_tmpfs(struct graft_apply *apply, const struct graft_edit *edit,
 {
 	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
 	int mount_fd = -1, rc;
-	bool settled;
 
 	graft_info(apply->log, "mounting tmpfs at %s%s", apply->target->rootfs, edit->target);
 	rc = graft_place_mountpoint(&apply->place, edit->target, true, edit->mode, &spot);
@@ -177,7 +175,7 @@ static int apply_tmpfs(struct graft_apply *apply, const struct graft_edit *edit,
 		return fail_mount(edit->target, rc, err);
 	graft_journal_mounted(apply->journal, mount_fd);
 	graft_image_root_add_mount(&apply->root, mount_fd);
-	rc = graft_mount_settle(&apply->mounter, mount_fd, edit->flags, true, &settled);
+	rc = graft_mount_settle(&apply->mounter, mount_fd, edit->flags, true);
 	return rc < 0 ? fail_mount(edit->target, rc, err) : 0;
 }
 
@@ -194,7 +192,6 @@ static int mount_workshop(struct graft_apply *apply, const struct graft_edit *co
 					 .mode = 0700,
 					 .flags = GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOEXEC };
 	int mount_fd = -1, rc = -EINVAL;
-	bool settled;
 
 	if (slash && slash != cover->target && (size_t)(slash - cover->target) < sizeof(directory)) {
 		memcpy(directory, cover->target, (size_t)(slash - cover->target));
@@ -209,7 +206,7 @@ static int mount_workshop(struct graft_apply *apply, const struct graft_edit *co
 	if (rc < 0)
 		return fail_mount(cover->target, rc, err);
 	graft_journal_mounted(apply->journal, mount_fd);
-	rc = graft_mount_settle(&apply->mounter, mount_fd, edit.flags, true, &settled);
+	rc = graft_mount_settle(&apply->mounter, mount_fd, edit.flags, true);
 	return rc < 0 ? fail_mount(cover->target, rc, err) : mount_fd;
 }
 
@@ -236,7 +233,7 @@ static int make_cover(struct graft_apply *apply, const struct graft_edit *cover,
 	(void)close(ret_source->fd);
 	ret_source->fd = rc;
 	ret_source->detached = true;
-	rc = graft_mount_settle(&apply->mounter, ret_source->fd, cover->flags, false, &ret_source->settled);
+	rc = graft_mount_settle(&apply->mounter, ret_source->fd, cover->flags, false);
 	return rc < 0 ? fail_mount(cover->target, rc, err) : 0;
 }
 

@@ -39,43 +39,29 @@ _Static_assert((int)GRAFT_MOUNT_NODEV == (int)MS_NODEV && GRAFT_MOUNT_NODEV == G
 _Static_assert((int)GRAFT_MOUNT_NOEXEC == (int)MS_NOEXEC && GRAFT_MOUNT_NOEXEC == GRAFT_MOUNT_ATTR_NOEXEC, "noexec");
 #define KNOWN_FLAGS (GRAFT_MOUNT_RDONLY | GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOEXEC)
 
-static int probe_open_tree(void)
+/* Makes a call with arguments that every kernel refuses. */
+static int probe(enum graft_mount_call call)
 {
-	return graft_open_tree(-1, "", ALL_BITS_WITH_CLOEXEC);
+	const struct graft_mount_attr none = { 0 };
+
+	switch (call) {
+	case GRAFT_MOUNT_CALL_OPEN_TREE:
+		return graft_open_tree(-1, "", ALL_BITS_WITH_CLOEXEC);
+	case GRAFT_MOUNT_CALL_MOVE_MOUNT:
+		return graft_move_mount(-1, "", -1, "", ALL_BITS_WITH_CLOEXEC);
+	case GRAFT_MOUNT_CALL_MOUNT_SETATTR:
+		return graft_mount_setattr(-1, "", ALL_BITS_WITH_CLOEXEC, &none);
+	case GRAFT_MOUNT_CALL_FSOPEN:
+		return graft_fsopen("", ALL_BITS_WITH_CLOEXEC);
+	case GRAFT_MOUNT_CALL_FSCONFIG:
+		return graft_fsconfig(-1, ALL_BITS_WITH_CLOEXEC, NULL, NULL, 0);
+	case GRAFT_MOUNT_CALL_FSMOUNT:
+		return graft_fsmount(-1, ALL_BITS_WITH_CLOEXEC, ALL_BITS_WITH_CLOEXEC);
+	case GRAFT_MOUNT_CALL_MAX:
+		break;
+	}
+	return 0;
 }
-
-static int probe_move_mount(void)
-{
-	return graft_move_mount(-1, "", -1, "", ALL_BITS_WITH_CLOEXEC);
-}
-
-static int probe_mount_setattr(void)
-{
-	struct graft_mount_attr none = { 0 };
-
-	return graft_mount_setattr(-1, "", ALL_BITS_WITH_CLOEXEC, &none);
-}
-
-static int probe_fsopen(void)
-{
-	return graft_fsopen("", ALL_BITS_WITH_CLOEXEC);
-}
-
-static int probe_fsconfig(void)
-{
-	return graft_fsconfig(-1, ALL_BITS_WITH_CLOEXEC, NULL, NULL, 0);
-}
-
-static int probe_fsmount(void)
-{
-	return graft_fsmount(-1, ALL_BITS_WITH_CLOEXEC, ALL_BITS_WITH_CLOEXEC);
-}
-
-static int (*const probes[GRAFT_MOUNT_CALL_MAX])(void) = {
-	[GRAFT_MOUNT_CALL_OPEN_TREE] = probe_open_tree,         [GRAFT_MOUNT_CALL_MOVE_MOUNT] = probe_move_mount,
-	[GRAFT_MOUNT_CALL_MOUNT_SETATTR] = probe_mount_setattr, [GRAFT_MOUNT_CALL_FSOPEN] = probe_fsopen,
-	[GRAFT_MOUNT_CALL_FSCONFIG] = probe_fsconfig,           [GRAFT_MOUNT_CALL_FSMOUNT] = probe_fsmount,
-};
 
 void graft_mounter_probe(struct graft_mounter *mounter, int proc_fd)
 {
@@ -85,7 +71,7 @@ void graft_mounter_probe(struct graft_mounter *mounter, int proc_fd)
 		.table_fd = -1,
 	};
 	for (int i = 0; i < GRAFT_MOUNT_CALL_MAX; i++) {
-		if (probes[i]() >= 0)
+		if (probe((enum graft_mount_call)i) >= 0)
 			continue; /* cannot happen: all arguments are invalid */
 		mounter->missing[i] = errno == ENOSYS || errno == EPERM;
 		mounter->refused = mounter->refused || errno == EPERM;
@@ -261,7 +247,7 @@ static int settle_by_remount(const struct graft_mounter *mounter, int mount_fd, 
 	return old_mount(mounter, -1, mount_fd, NULL, MS_PRIVATE, NULL);
 }
 
-int graft_mount_settle(struct graft_mounter *mounter, int mount_fd, uint32_t flags, bool attached, bool *ret_done)
+int graft_mount_settle(struct graft_mounter *mounter, int mount_fd, uint32_t flags, bool attached)
 {
 	struct graft_mount_attr attr = { .attr_set = flags & KNOWN_FLAGS,
 					 .propagation = attached ? MS_PRIVATE : MS_UNBINDABLE };
@@ -274,7 +260,6 @@ int graft_mount_settle(struct graft_mounter *mounter, int mount_fd, uint32_t fla
 	if (missing && attached)
 		rc = settle_by_remount(mounter, mount_fd, flags & KNOWN_FLAGS);
 	end_change(mounter);
-	*ret_done = rc == 0 && (!missing || attached);
 	return rc;
 }
 
@@ -417,7 +402,6 @@ int graft_mount_new_tmpfs(struct graft_mounter *mounter, mode_t mode, uint32_t f
 	auto_close int fs_fd = graft_fsopen("tmpfs", FSOPEN_CLOEXEC_);
 	auto_close int fd = -1;
 	char text[16];
-	bool done;
 	int rc;
 
 	(void)snprintf(text, sizeof(text), "%04o", (unsigned int)mode & 07777u);
@@ -428,7 +412,7 @@ int graft_mount_new_tmpfs(struct graft_mounter *mounter, mode_t mode, uint32_t f
 	fd = graft_fsmount(fs_fd, FSMOUNT_CLOEXEC_, flags & KNOWN_FLAGS);
 	if (fd < 0)
 		return -errno;
-	rc = graft_mount_settle(mounter, fd, 0, false, &done);
+	rc = graft_mount_settle(mounter, fd, 0, false);
 	return rc < 0 ? rc : TAKE_FD(fd);
 }
 

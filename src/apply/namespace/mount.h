@@ -83,10 +83,10 @@ int graft_mount_clone_fd(int fd);
 /*
  * Adds flags (enum graft_mount_flag) to those of the mount. An attached mount becomes private. A
  * detached one becomes unbindable, which the kernel refuses to attach to a shared mount, so that
- * nothing has to be checked before; without mount_setattr a detached mount is left unchanged.
- * *ret_done receives whether the flags are set. Returns 0 or -errno.
+ * nothing has to be checked before; without mount_setattr a detached mount is left unchanged, and
+ * gets its flags once it is attached. Returns 0 or -errno.
  */
-int graft_mount_settle(struct graft_mounter *mounter, int mount_fd, uint32_t flags, bool attached, bool *ret_done);
+int graft_mount_settle(struct graft_mounter *mounter, int mount_fd, uint32_t flags, bool attached);
 
 /*
  * Attaches a detached mount without propagating it to the peers of the mount below; its descriptor

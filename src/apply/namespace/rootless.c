@@ -37,6 +37,10 @@ static ssize_t send_message(int fd, const struct message *message)
 	return n;
 }
 
+/*
+ * SECURITY: the other side may be a child in the container's namespaces: its texts get an end, and
+ * no pointer from it is followed.
+ */
 static ssize_t receive_message(int fd, struct message *message)
 {
 	ssize_t n;
@@ -44,6 +48,10 @@ static ssize_t receive_message(int fd, struct message *message)
 	do
 		n = recv(fd, message, sizeof(*message), 0);
 	while (n < 0 && errno == EINTR);
+	message->step[sizeof(message->step) - 1] = '\0';
+	message->error.msg[sizeof(message->error.msg) - 1] = '\0';
+	message->error.ctx[sizeof(message->error.ctx) - 1] = '\0';
+	message->error.hint = NULL;
 	return n;
 }
 
@@ -118,10 +126,6 @@ int graft_rootless_run(int (*work)(void *arg, struct graft_rootless_child *child
 	(void)close(pair[0]);
 	if (pid > 0)
 		reap_rootless_child(pid);
-	/*
-	 * SECURITY: the child was in the container's namespaces, so no pointer from it is followed.
-	 */
-	result.error.hint = NULL;
 	if (result.rc < 0 && err)
 		*err = result.error;
 	return result.rc;

@@ -80,7 +80,7 @@ static int open_or_clone(const struct graft_edit *edit, bool *late, bool *ret_de
 static int settle_source(struct graft_mounter *mounter, const struct graft_edit *edit, struct graft_source *source,
 			 struct graft_error *err)
 {
-	int rc = graft_mount_settle(mounter, source->fd, edit->flags, false, &source->settled);
+	int rc = graft_mount_settle(mounter, source->fd, edit->flags, false);
 
 	if (rc < 0)
 		return graft_fail(err, GRAFT_MOUNT, -rc, "mount operation failed: %s", edit->source);

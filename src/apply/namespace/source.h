@@ -23,7 +23,6 @@
 struct graft_source {
 	int fd;        /* owned; -1: none, or an optional source that vanished */
 	bool detached; /* fd is a detached mount */
-	bool settled;  /* the detached mount has its flags */
 	struct stat stat;
 };
 #define GRAFT_SOURCE_INIT \

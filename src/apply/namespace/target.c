@@ -270,7 +270,7 @@ int graft_target_open(pid_t pid, bool supervised, const char *rootfs, struct gra
 int graft_target_open_running(pid_t pid, const struct graft_log *log, struct graft_target *ret_target,
 			      struct graft_error *err)
 {
-	struct graft_target target = GRAFT_TARGET_INIT;
+	auto_target struct graft_target target = GRAFT_TARGET_INIT;
 
 	target.pid = pid;
 	target.supervised = true;
