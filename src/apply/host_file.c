@@ -113,24 +113,24 @@ int graft_host_file_write(const char *path, const void *bytes, size_t length, mo
 	return rc < 0 ? fail_place(&place, -rc, "write", path, err) : 0;
 }
 
-int graft_host_file_remove(const char *path, struct graft_error *err)
+static int remove_here(const char *path, int flags, struct graft_error *err)
 {
 	auto_host_place struct graft_host_place place = GRAFT_HOST_PLACE_INIT;
 	int rc = graft_host_place_find(AT_FDCWD, -1, path, GRAFT_HOST_NO_FOLLOW, &place);
 
-	if (rc == 0 && place.found != GRAFT_HOST_NOTHING && unlinkat(place.dir_fd, place.name, 0) < 0)
+	if (rc == 0 && place.found != GRAFT_HOST_NOTHING && unlinkat(place.dir_fd, place.name, flags) < 0)
 		rc = -errno;
 	return rc < 0 && rc != -ENOENT ? fail_place(&place, -rc, "remove", path, err) : 0;
 }
 
+int graft_host_file_remove(const char *path, struct graft_error *err)
+{
+	return remove_here(path, 0, err);
+}
+
 int graft_host_folder_remove(const char *path, struct graft_error *err)
 {
-	auto_host_place struct graft_host_place place = GRAFT_HOST_PLACE_INIT;
-	int rc = graft_host_place_find(AT_FDCWD, -1, path, GRAFT_HOST_NO_FOLLOW, &place);
-
-	if (rc == 0 && place.found != GRAFT_HOST_NOTHING && unlinkat(place.dir_fd, place.name, AT_REMOVEDIR) < 0)
-		rc = -errno;
-	return rc < 0 && rc != -ENOENT ? fail_place(&place, -rc, "remove", path, err) : 0;
+	return remove_here(path, AT_REMOVEDIR, err);
 }
 
 int graft_host_folder_open(const char *path, struct graft_error *err)

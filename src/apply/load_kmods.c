@@ -8,7 +8,6 @@
 #include "apply/load_kmods.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,6 +24,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/listing.h"
 #include "base/root.h"
 #include "formats/procfs.h"
 
@@ -35,6 +35,7 @@
 #define CAPABILITIES "/proc/driver/nvidia/capabilities"
 #define MIG_MINORS   "/proc/driver/nvidia-caps/mig-minors"
 #define PCI_DEVICES  "/sys/bus/pci/devices"
+#define DEVICES_MAX  ((size_t)1 << 16)
 #define PCI_VENDOR   0x10deu
 #define PCI_DISPLAY  0x03u
 
@@ -119,23 +120,15 @@ static unsigned long read_bus_number(struct kmods *kmods, const struct graft_roo
 
 static unsigned int count_functions(struct kmods *kmods, const struct graft_root *root)
 {
-	auto_dir DIR *dir = NULL;
-	auto_close int fd = graft_root_openat(root, PCI_DEVICES, O_RDONLY | O_DIRECTORY);
-	const struct dirent *entry;
-	unsigned int n = 0;
+	const char **devices;
+	unsigned int n_functions = 0;
+	size_t n;
 
-	if (fd < 0)
-		return 0;
-	dir = fdopendir(fd);
-	if (!dir)
-		return 0;
-	(void)TAKE_FD(fd);
-	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] != '.' && read_bus_number(kmods, root, entry->d_name, "vendor") == PCI_VENDOR &&
-		    read_bus_number(kmods, root, entry->d_name, "class") >> 16 == PCI_DISPLAY)
-			n++;
-	}
-	return n;
+	(void)graft_root_list(root, PCI_DEVICES, DEVICES_MAX, kmods->arena, &devices, &n, NULL);
+	for (size_t i = 0; i < n; i++)
+		n_functions += read_bus_number(kmods, root, devices[i], "vendor") == PCI_VENDOR &&
+			       read_bus_number(kmods, root, devices[i], "class") >> 16 == PCI_DISPLAY;
+	return n_functions;
 }
 
 /* The kernel lists "nvidia-uvm" as "nvidia_uvm". */
@@ -279,9 +272,7 @@ static const char *capability_path(struct kmods *kmods, const struct graft_mig_m
 
 static bool has_kmod_file(const struct kmods *kmods, const char *path)
 {
-	struct stat st;
-
-	return graft_root_stat(&kmods->root, path, &st) == 0 || graft_root_stat(&kmods->host, path, &st) == 0;
+	return graft_root_has(&kmods->root, path, 0) || graft_root_has(&kmods->host, path, 0);
 }
 
 /*

@@ -72,17 +72,6 @@ static int append_plan_edit(struct graft_plan *plan, const struct graft_edit *ed
 	return 0;
 }
 
-static bool has_rule_node(const struct graft_plan *plan, const struct graft_edit *rule)
-{
-	for (size_t i = 0; i < plan->n_edits; i++) {
-		const struct graft_edit *edit = &plan->edits[i];
-
-		if (edit->kind == GRAFT_EDIT_DEVICE && edit->major == rule->major && edit->minor == rule->minor)
-			return true;
-	}
-	return false;
-}
-
 /* A device rule goes with its node. */
 static int own_edits(const struct graft_plan *plan, const struct graft_plan *common, struct graft_arena *arena,
 		     struct graft_plan *own)
@@ -91,7 +80,7 @@ static int own_edits(const struct graft_plan *plan, const struct graft_plan *com
 
 	for (size_t i = 0; i < plan->n_edits; i++) {
 		const struct graft_edit *edit = &plan->edits[i];
-		bool mine = edit->kind == GRAFT_EDIT_CGROUP ? has_rule_node(own, edit)
+		bool mine = edit->kind == GRAFT_EDIT_CGROUP ? oci_find_of_device(own, GRAFT_EDIT_DEVICE, edit) != NULL
 							    : !common || !has_same_edit(common, &at, edit);
 
 		if (mine && append_plan_edit(own, edit, arena) < 0)
@@ -120,8 +109,7 @@ static const struct graft_edit *follow_plan_link(const struct graft_plan *plan, 
 						 struct graft_arena *arena)
 {
 	for (int i = 0; edit && edit->kind == GRAFT_EDIT_SYMLINK; i++) {
-		size_t length = (size_t)(graft_path_name(edit->target) - edit->target);
-		char *directory = graft_arena_strndup(arena, edit->target, length);
+		const char *directory = graft_path_directory(edit->target, arena);
 		char *path = directory ? graft_path_clean(directory, edit->content, arena) : NULL;
 
 		edit = path && i < CHAIN_MAX ? find_target(plan, path) : NULL;
@@ -133,7 +121,7 @@ static const struct graft_edit *follow_plan_link(const struct graft_plan *plan, 
 static int add_in_place_of_link(const struct graft_plan *plan, const struct graft_edit *link, struct graft_arena *arena,
 				struct graft_plan *resolved)
 {
-	const struct graft_edit *end = follow_plan_link(plan, link, arena);
+	const struct graft_edit *end = follow_plan_link(plan, link, arena), *rule;
 	struct graft_edit copy;
 
 	if (!end)
@@ -142,13 +130,8 @@ static int add_in_place_of_link(const struct graft_plan *plan, const struct graf
 	copy.target = link->target;
 	if (append_plan_edit(resolved, &copy, arena) < 0)
 		return -1;
-	for (size_t i = 0; i < plan->n_edits && copy.kind == GRAFT_EDIT_DEVICE; i++) {
-		const struct graft_edit *rule = &plan->edits[i];
-
-		if (rule->kind == GRAFT_EDIT_CGROUP && rule->major == copy.major && rule->minor == copy.minor)
-			return append_plan_edit(resolved, rule, arena);
-	}
-	return 0;
+	rule = copy.kind == GRAFT_EDIT_DEVICE ? oci_find_of_device(plan, GRAFT_EDIT_CGROUP, &copy) : NULL;
+	return rule ? append_plan_edit(resolved, rule, arena) : 0;
 }
 
 /* `whole` is the plan that `own` is a part of: links may point to edits outside `own`. */
@@ -192,33 +175,20 @@ struct hooks {
 	struct graft_error *err;
 };
 
-/* Starts a hook with its first arguments; NULL: no memory. */
 static struct graft_cdi_hook *begin_hook(struct hooks *hooks, const char *name)
 {
-	struct graft_cdi_edits *edits = hooks->edits;
-	struct graft_cdi_hook *hook = graft_arena_push(hooks->arena, &edits->hooks, &edits->n_hooks, sizeof(*hook));
-	const char *program = graft_path_name(hooks->options->hook_path);
-
-	if (!hook)
-		return NULL;
-	hook->stage = "createContainer";
-	hook->path = hooks->options->hook_path;
-	(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, program);
-	if (strcmp(program, "nvidia-ctk") == 0)
-		(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, "hook");
-	(void)graft_arena_push_string(hooks->arena, &hook->args, &hook->n_args, name);
-	/*
-	 * SECURITY: a hook without a list inherits the runtime's environment, which images can
-	 * influence (CVE-2025-23266).
-	 */
-	(void)graft_arena_push_string(hooks->arena, &hook->env, &hook->n_env, "NVIDIA_CTK_DEBUG=false");
-	return hook;
+	return oci_begin_hook(hooks->options->hook_path, name, hooks->arena, hooks->edits);
 }
 
 /* SPEC ctk-and-cdi 2.0: hooks split lists at commas, and links at the first "::". */
+static bool can_be_word(const char *text)
+{
+	return !strchr(text, ',') && !strstr(text, "::") && text[0] != '\0';
+}
+
 static int check_word(struct hooks *hooks, const char *text)
 {
-	if (!strchr(text, ',') && !strstr(text, "::") && text[0] != '\0')
+	if (can_be_word(text))
 		return 0;
 	return graft_fail(hooks->err, GRAFT_UNSUPPORTED, 0,
 			  "the path '%s' cannot be passed to a hook: its arguments are split at ',' and '::'", text);
@@ -265,8 +235,7 @@ static int add_chmod(struct hooks *hooks)
 
 	for (size_t i = 0; hooks->options->chmod && i < edits->n_nodes; i++) {
 		const char *path = edits->nodes[i].path;
-		size_t length = (size_t)(graft_path_name(path) - path);
-		const char *directory = graft_arena_strndup(hooks->arena, path, length > 1 ? length - 1 : length);
+		const char *directory = graft_path_directory(path, hooks->arena);
 
 		if (!directory)
 			return graft_fail_memory(hooks->err);
@@ -384,16 +353,12 @@ static int add_hooks(struct hooks *hooks, const struct graft_plan *rest, bool wi
 
 /* --- files that the hook mounts --- */
 
-static bool can_be_word(const char *text)
-{
-	return text[0] == '/' && !strchr(text, ',') && !strstr(text, "::");
-}
-
 /* A file whose name cannot be passed to a hook is mounted the usual way. */
 static bool is_for_hook(const struct graft_edit *edit)
 {
 	return edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_FILE && edit->flags == GRAFT_FLAGS_FILE &&
-	       can_be_word(edit->source) && can_be_word(edit->target);
+	       edit->source[0] == '/' && can_be_word(edit->source) && edit->target[0] == '/' &&
+	       can_be_word(edit->target);
 }
 
 /* Adds the hook that mounts the files, and leaves the rest of the plan in *ret_rest. */

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "apply/oci/oci_edits.h"
-#include "base/cleanup.h"
-#include "base/path.h"
+#include "apply/oci/plan_to_edits.h"
 #include "base/strings.h"
 #include "host/discover.h"
 #include "plan/planner.h"
@@ -113,22 +112,19 @@ static int make_version_argument(const struct graft_start *create, const char **
 
 int graft_start_give_compat(struct graft_start *create, struct graft_error *err)
 {
-	/* SECURITY: must not be empty (SPEC runtime-and-hook 6.6) */
-	static const char *env[] = { "NVIDIA_CTK_DEBUG=false" };
-	const char *program = create->cdi_hook_path;
-	const char *compat[3] = { NULL, "enable-cuda-compat", NULL }, *refresh[2] = { NULL, "update-ldcache" };
-	struct graft_cdi_hook hooks[] = {
-		{ .stage = "createContainer", .path = program, .args = compat, .n_args = 3, .env = env, .n_env = 1 },
-		{ .stage = "createContainer", .path = program, .args = refresh, .n_args = 2, .env = env, .n_env = 1 },
-	};
-	struct graft_cdi_edits edits = { .hooks = hooks, .n_hooks = GRAFT_COUNT(hooks) };
+	struct graft_cdi_edits edits = { .n_hooks = 0 };
+	struct graft_cdi_hook *compat;
+	const char *version;
 
 	if (!wants_compat(create))
 		return 0;
-	if (make_version_argument(create, &compat[2], err) < 0)
+	if (make_version_argument(create, &version, err) < 0)
 		return -1;
-	compat[0] = refresh[0] = graft_path_name(program);
-	if (graft_join_hooks(program, create->hook_root, create->arena, &edits, err) < 0)
+	compat = oci_begin_hook(create->cdi_hook_path, "enable-cuda-compat", create->arena, &edits);
+	if (!compat || !graft_arena_push_string(create->arena, &compat->args, &compat->n_args, version) ||
+	    !oci_begin_hook(create->cdi_hook_path, "update-ldcache", create->arena, &edits))
+		return graft_fail_memory(err);
+	if (graft_join_hooks(create->cdi_hook_path, create->hook_root, create->arena, &edits, err) < 0)
 		return -1;
 	return graft_oci_apply_edits(create->document, &edits, err);
 }

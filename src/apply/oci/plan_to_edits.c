@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "formats/cdi/cdi_simplify.h"
+#include "plan/spec_hooks.h"
 
 #define GROUP_NEEDED 0006u /* a node that everybody may read and write needs no group */
 
@@ -61,16 +63,26 @@ static int add_mount(const struct graft_edit *edit, struct graft_arena *arena, s
 	return 0;
 }
 
-/* Returns the access that the device's rule allows; "" without a rule: the node is only visible. */
-static const char *access_of(const struct graft_plan *plan, const struct graft_edit *device)
+const struct graft_edit *oci_find_of_device(const struct graft_plan *plan, enum graft_edit_kind kind,
+					    const struct graft_edit *like)
 {
 	for (size_t i = 0; i < plan->n_edits; i++) {
 		const struct graft_edit *edit = &plan->edits[i];
 
-		if (edit->kind == GRAFT_EDIT_CGROUP && edit->major == device->major && edit->minor == device->minor)
-			return edit->access ? edit->access : "rw";
+		if (edit->kind == kind && edit->major == like->major && edit->minor == like->minor)
+			return edit;
 	}
-	return "";
+	return NULL;
+}
+
+/* Returns the access that the device's rule allows; "" without a rule: the node is only visible. */
+static const char *access_of(const struct graft_plan *plan, const struct graft_edit *device)
+{
+	const struct graft_edit *rule = oci_find_of_device(plan, GRAFT_EDIT_CGROUP, device);
+
+	if (!rule)
+		return "";
+	return rule->access ? rule->access : "rw";
 }
 
 static bool has_gid(const struct graft_cdi_edits *edits, uint32_t gid)
@@ -145,14 +157,35 @@ static int add_oci_variable(const struct graft_edit *edit, struct graft_arena *a
  */
 static int check_rule(const struct graft_plan *plan, const struct graft_edit *rule, struct graft_error *err)
 {
-	for (size_t i = 0; i < plan->n_edits; i++) {
-		const struct graft_edit *edit = &plan->edits[i];
-
-		if (edit->kind == GRAFT_EDIT_DEVICE && edit->major == rule->major && edit->minor == rule->minor)
-			return 0;
-	}
+	if (oci_find_of_device(plan, GRAFT_EDIT_DEVICE, rule))
+		return 0;
 	return graft_fail(err, GRAFT_UNSUPPORTED, 0, "a device rule without a device node: c %u:%u", rule->major,
 			  rule->minor);
+}
+
+/* ---- hooks ---- */
+
+struct graft_cdi_hook *oci_begin_hook(const char *program, const char *name, struct graft_arena *arena,
+				      struct graft_cdi_edits *edits)
+{
+	struct graft_cdi_hook *hook = graft_arena_push(arena, &edits->hooks, &edits->n_hooks, sizeof(*hook));
+	const char *program_name = graft_path_name(program);
+
+	if (!hook)
+		return NULL;
+	hook->stage = "createContainer";
+	hook->path = program;
+	(void)graft_arena_push_string(arena, &hook->args, &hook->n_args, program_name);
+	/* nvidia-ctk has the hooks as subcommands of "hook" (SPEC runtime-and-hook 6.6). */
+	if (strcmp(program_name, "nvidia-ctk") == 0)
+		(void)graft_arena_push_string(arena, &hook->args, &hook->n_args, "hook");
+	(void)graft_arena_push_string(arena, &hook->args, &hook->n_args, name);
+	/*
+	 * SECURITY: a hook without a list inherits the runtime's environment, which images can
+	 * influence (CVE-2025-23266).
+	 */
+	(void)graft_arena_push_string(arena, &hook->env, &hook->n_env, GRAFT_HOOK_VARIABLE);
+	return graft_arena_failed(arena) ? NULL : hook;
 }
 
 /* ---- the rest ---- */

@@ -21,6 +21,7 @@
 #include "apply/temporary.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/strings.h"
 
 #define ARENA_MAX ((size_t)32 << 20)
 /* The kernel's MAX_ARG_STRLEN, for one argument including its NUL: 32 pages. */
@@ -113,10 +114,10 @@ static const char *plan_text(const struct graft_plan *plan, struct graft_arena *
 }
 
 /* Writes a file into the bundle, replacing what an earlier start left. Returns 0 or -errno. */
-static int write_bundle_file(const char *directory, const char *text, const struct graft_oci_root *root)
+static int write_bundle_file(const char *text, const struct graft_oci_root *root)
 {
 	char temporary[GRAFT_TEMPORARY_SIZE];
-	auto_close int directory_fd = directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	auto_close int directory_fd = open(root->bundle, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	auto_close int fd = -1;
 	int rc;
 
@@ -151,7 +152,7 @@ static int add_plan_arguments(const struct graft_plan *plan, const struct graft_
 	if (strlen(text) >= ARGUMENT_MAX && !root)
 		return graft_fail(err, GRAFT_TOO_BIG, 0, "the hook's plan has %zu bytes", strlen(text));
 	if (strlen(text) >= ARGUMENT_MAX) {
-		rc = write_bundle_file(root->bundle, text, root);
+		rc = write_bundle_file(text, root);
 		if (rc < 0)
 			return graft_fail_errno(err, -rc, "file write error: %s/" PLAN_FILE, root->bundle);
 		option = "--plan-file";
@@ -167,23 +168,9 @@ static int add_hook(const struct graft_plan *plan, const struct graft_oci_option
 		    const struct graft_oci_root *root, struct graft_arena *arena, struct graft_cdi_edits *edits,
 		    struct graft_error *err)
 {
-	const char *name = graft_path_name(options->hook_path);
-	/* nvidia-ctk has the hooks as subcommands of "hook" (SPEC runtime-and-hook 6.6). */
-	bool in_toolkit = strcmp(name, "nvidia-ctk") == 0;
-	struct graft_cdi_hook *hook = graft_arena_push(arena, &edits->hooks, &edits->n_hooks, sizeof(*hook));
+	struct graft_cdi_hook *hook = oci_begin_hook(options->hook_path, "apply", arena, edits);
 
 	if (!hook)
-		return graft_fail_memory(err);
-	hook->stage = "createContainer";
-	hook->path = options->hook_path;
-	/*
-	 * SECURITY: a hook without a list inherits the runtime's environment, which images can
-	 * influence (CVE-2025-23266).
-	 */
-	if (!graft_arena_push_string(arena, &hook->env, &hook->n_env, "NVIDIA_CTK_DEBUG=false") ||
-	    !graft_arena_push_string(arena, &hook->args, &hook->n_args, name) ||
-	    (in_toolkit && !graft_arena_push_string(arena, &hook->args, &hook->n_args, "hook")) ||
-	    !graft_arena_push_string(arena, &hook->args, &hook->n_args, "apply"))
 		return graft_fail_memory(err);
 	if (add_plan_arguments(plan, root, arena, hook, err) < 0)
 		return -1;
@@ -215,10 +202,8 @@ static bool has_own_dev(const struct graft_oci_spec *spec, struct graft_arena *a
 
 	if (!mount || !mount->type || strcmp(mount->type, "tmpfs") != 0)
 		return false;
-	for (size_t i = 0; i < mount->n_options; i++)
-		if (strcmp(mount->options[i], "ro") == 0 || strcmp(mount->options[i], "rro") == 0)
-			return false;
-	return true;
+	return !graft_is_in(mount->options, mount->n_options, "ro") &&
+	       !graft_is_in(mount->options, mount->n_options, "rro");
 }
 
 /*
