@@ -11,6 +11,7 @@
 #include "apply/namespace/target.h"
 #include "apply/oci/to_oci.h"
 #include "base/caps.h"
+#include "base/strings.h"
 #include "start/host_directories.h"
 #include "start/room.h"
 
@@ -36,17 +37,11 @@ int graft_start_open_image(const struct graft_start *create, struct graft_image_
 	return 1;
 }
 
-/*
- * Whether this is a bind mount below the root. Only these contain files of the host that could be
- * changed.
- */
-static bool is_volume(const struct graft_oci_mount *mount)
+bool graft_start_is_bind(const struct graft_oci_mount *mount)
 {
-	bool bind = mount->type && strcmp(mount->type, "bind") == 0;
-
-	for (size_t i = 0; i < mount->n_options && !bind; i++)
-		bind = strcmp(mount->options[i], "bind") == 0 || strcmp(mount->options[i], "rbind") == 0;
-	return bind && mount->destination && strcmp(mount->destination, "/") != 0;
+	return (mount->type && strcmp(mount->type, "bind") == 0) ||
+	       graft_is_in(mount->options, mount->n_options, "bind") ||
+	       graft_is_in(mount->options, mount->n_options, "rbind");
 }
 
 int graft_start_check_mounts(struct graft_start *create, struct graft_error *err)
@@ -67,7 +62,8 @@ int graft_start_check_mounts(struct graft_start *create, struct graft_error *err
 	for (size_t i = 0; i < create->spec->n_mounts; i++) {
 		const struct graft_oci_mount *mount = &create->spec->mounts[i];
 
-		if (!is_volume(mount))
+		/* Only a volume has files of the host that could be changed. */
+		if (!graft_start_is_bind(mount) || !mount->destination || strcmp(mount->destination, "/") == 0)
 			continue;
 		rc = graft_image_root_look_plain(&root, mount->destination);
 		plain[i] = rc == 0 || rc == -ENOENT;

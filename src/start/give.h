@@ -25,6 +25,8 @@ int graft_start_open_image(const struct graft_start *create, struct graft_image_
  * mount. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY.
  */
 int graft_start_check_mounts(struct graft_start *create, struct graft_error *err);
+/* Whether it is a bind mount, by its type or by an option. */
+bool graft_start_is_bind(const struct graft_oci_mount *mount);
 /* The bits (GRAFT_HOOK_*) of nvcdi-disable-hooks. An unknown name is only a warning. */
 uint32_t graft_start_disabled_hooks(const struct graft_start *create);
 /*

@@ -51,7 +51,10 @@ static const char *follow_directory(const struct graft_image_root *root, const c
 	return graft_path_clean(directory, text, arena);
 }
 
-bool graft_start_is_plain(const struct graft_image_root *root, const char *path)
+/*
+ * Whether a mount at `path` will be at exactly that path: no link and no other mount is on the way.
+ */
+static bool is_plain_place(const struct graft_image_root *root, const char *path)
 {
 	int rc = graft_image_root_look_plain(root, path);
 
@@ -63,7 +66,7 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
 	for (int n_links = 0; path && n_links <= LINKS_MAX; n_links++) {
 		const char *at = path, *resolved = NULL, *to = NULL;
 
-		if (graft_start_is_plain(root, path))
+		if (is_plain_place(root, path))
 			return path;
 		while (at && graft_image_root_resolve(root, at, arena, &resolved, NULL) < 0) {
 			to = follow_directory(root, at, arena);

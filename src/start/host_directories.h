@@ -22,10 +22,6 @@ int graft_start_check_plan_directories(const struct graft_start *create, const s
 int graft_start_check_spec_directories(const struct graft_start *create, const struct graft_cdi_edits *edits,
 				       struct graft_error *err);
 /*
- * Whether a mount at `path` will be at exactly that path: no link and no other mount is on the way.
- */
-bool graft_start_is_plain(const struct graft_image_root *root, const char *path);
-/*
  * What `path`, which is clean, will resolve to. Missing components will be created where their
  * parents and the links on the way point to. NULL: it resolves to nothing, or this cannot be
  * determined.

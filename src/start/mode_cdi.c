@@ -44,12 +44,11 @@ static int qualify(const struct graft_start *create, struct graft_strings *ret_n
 		const char *name = graft_cdi_is_qualified(device)
 				       ? device
 				       : graft_arena_printf(create->arena, "%s=%s", kind, device);
-		bool known = false;
 
-		for (size_t j = 0; name && j < ret_names->n && !known; j++)
-			known = strcmp(ret_names->items[j], name) == 0;
-		if (!known &&
-		    (!name || !graft_arena_push_string(create->arena, &ret_names->items, &ret_names->n, name)))
+		if (!name)
+			return graft_fail_memory(err);
+		if (!graft_is_in(ret_names->items, ret_names->n, name) &&
+		    !graft_arena_push_string(create->arena, &ret_names->items, &ret_names->n, name))
 			return graft_fail_memory(err);
 	}
 	return 0;
@@ -63,15 +62,15 @@ static int qualify(const struct graft_start *create, struct graft_strings *ret_n
  * only a warning, and the parts of the spec are checked against the host one by one later
  * (graft_cdi_choices_realize()).
  */
-static int find_why_stale(const struct graft_start *create, const struct graft_cdi_host *host,
-			  const struct graft_cdi_spec *spec, const char *const *devices, size_t n_devices,
-			  const char **ret_why, struct graft_error *err)
+static int find_why_stale(const struct graft_start *create, const struct graft_cdi_spec *spec,
+			  const char *const *devices, size_t n_devices, const char **ret_why, struct graft_error *err)
 {
+	const struct graft_host_options host = graft_start_host_options(create);
 	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_cdi_fingerprint made;
 	char text[sizeof(why.msg) + sizeof(why.ctx)];
 
-	if (graft_cdi_why_stale(host, spec, devices, n_devices, &made, ret_why, &why) >= 0)
+	if (graft_cdi_why_stale(&host, spec, devices, n_devices, create->arena, &made, ret_why, &why) >= 0)
 		return 0;
 	*ret_why = NULL;
 	if (why.status == GRAFT_NO_MEMORY)
@@ -98,9 +97,6 @@ static int list_devices(const struct graft_start *create, const struct graft_cdi
 static int refuse_stale(const struct graft_start *create, const struct graft_cdi_choice *choices, size_t n,
 			struct graft_error *err)
 {
-	const struct graft_host_options options = graft_start_host_options(create);
-	const struct graft_cdi_host host = { .options = &options, .arena = create->arena };
-
 	for (size_t i = 0; i < n; i++) {
 		const char *why = NULL, **devices;
 		size_t n_devices;
@@ -109,7 +105,7 @@ static int refuse_stale(const struct graft_start *create, const struct graft_cdi
 		if (choices[i].device)
 			continue;
 		if (list_devices(create, choices, n, choices[i].spec, &devices, &n_devices, err) < 0 ||
-		    find_why_stale(create, &host, choices[i].spec, devices, n_devices, &why, err) < 0)
+		    find_why_stale(create, choices[i].spec, devices, n_devices, &why, err) < 0)
 			return -1;
 		if (why)
 			return graft_fail(err, GRAFT_STALE, 0, "CDI spec %s is stale: %s", choices[i].spec->file, why);
@@ -148,14 +144,11 @@ static bool is_kind_of(const struct graft_cdi_spec *spec, const char *name)
 static bool tell_stale(struct graft_buffer *text, const struct graft_start *create,
 		       const struct graft_cdi_registry *registry, const char *name)
 {
-	const struct graft_host_options options = graft_start_host_options(create);
-	const struct graft_cdi_host host = { .options = &options, .arena = create->arena };
-
 	for (size_t i = 0; i < registry->n_specs; i++) {
 		const struct graft_cdi_spec *spec = &registry->specs[i];
 		const char *why = NULL;
 
-		if (!is_kind_of(spec, name) || find_why_stale(create, &host, spec, NULL, 0, &why, NULL) < 0 || !why)
+		if (!is_kind_of(spec, name) || find_why_stale(create, spec, NULL, 0, &why, NULL) < 0 || !why)
 			continue;
 		graft_buffer_printf(text, "; CDI spec %s is stale: %s; run 'nvidia-ctk cdi refresh' as root",
 				    spec->file, why);
@@ -314,16 +307,13 @@ static int list_kinds(const struct graft_start *create, const struct graft_strin
 {
 	*ret_kinds = (struct graft_strings){ .n = 0 };
 	for (size_t i = 0; i < names->n; i++) {
-		size_t length = strcspn(names->items[i], "=");
-		bool known = false;
-		const char *kind;
+		const char *name = names->items[i],
+			   *kind = graft_arena_strndup(create->arena, name, strcspn(name, "="));
 
-		for (size_t j = 0; j < ret_kinds->n && !known; j++)
-			known = strncmp(ret_kinds->items[j], names->items[i], length) == 0 &&
-				ret_kinds->items[j][length] == '\0';
-		kind = known ? NULL : graft_arena_strndup(create->arena, names->items[i], length);
-		if (!known &&
-		    (!kind || !graft_arena_push_string(create->arena, &ret_kinds->items, &ret_kinds->n, kind)))
+		if (!kind)
+			return graft_fail_memory(err);
+		if (!graft_is_in(ret_kinds->items, ret_kinds->n, kind) &&
+		    !graft_arena_push_string(create->arena, &ret_kinds->items, &ret_kinds->n, kind))
 			return graft_fail_memory(err);
 	}
 	return 0;

@@ -4,10 +4,9 @@
  * lists of the files that a container needs. Requirements are checked here, since no later step
  * does it.
  */
-#include <string.h>
-
 #include "base/cleanup.h"
 #include "base/image_root.h"
+#include "base/strings.h"
 #include "formats/loader/cuda_compat.h"
 #include "host/csv.h"
 #include "host/discover.h"
@@ -113,19 +112,6 @@ static int require(const struct graft_start *create, struct board *board, struct
 	return rc < 0 ? -1 : 0;
 }
 
-/* --- options --- */
-
-static bool is_single(const struct graft_start *create)
-{
-	const struct graft_strings *flags = &create->config->runtime.jit_feature_flags;
-
-	for (size_t i = 0; i < flags->n; i++) {
-		if (strcmp(flags->items[i], SINGLE_FLAG) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* --- the image --- */
 
 /*
@@ -216,13 +202,14 @@ static int look_at_card(const struct graft_start *create, struct board *board, c
 static int make_board_plan(const struct graft_start *create, struct board *board, struct graft_plan **ret_plan,
 			   struct graft_error *err)
 {
-	const struct graft_strings *devices = &create->container->devices;
+	const struct graft_strings *devices = &create->container->devices,
+				   *flags = &create->config->runtime.jit_feature_flags;
+	bool single = graft_is_in(flags->items, flags->n, SINGLE_FLAG);
 	struct graft_csv_policy policy = { .disabled_hooks = 0 };
 	struct graft_csv_selection selection;
 	const char *fallback;
 
-	if (graft_csv_select(board->driver, is_single(create), devices->items, devices->n, &selection, &fallback, err) <
-	    0)
+	if (graft_csv_select(board->driver, single, devices->items, devices->n, &selection, &fallback, err) < 0)
 		return -1;
 	if (fallback)
 		graft_warn(create->log, "%s", fallback);

@@ -92,29 +92,19 @@ static const char *find_place_obstacle(const struct graft_image_root *root, cons
 	return rc == -ENOTDIR ? no_directory : NULL;
 }
 
-static bool has_mount_option(const struct graft_oci_mount *mount, const char *word)
-{
-	return graft_is_in(mount->options, mount->n_options, word);
-}
-
-static bool is_bound_volume(const struct graft_oci_mount *mount)
-{
-	return (mount->type && strcmp(mount->type, "bind") == 0) || has_mount_option(mount, "bind") ||
-	       has_mount_option(mount, "rbind");
-}
-
 /* `below`: the place below the mount's destination. */
 static const char *find_obstacle_in_mount(const struct room *room, const struct graft_oci_mount *mount,
 					  const char *below)
 {
 	const struct graft_start *create = room->create;
 	auto_image_root struct graft_image_root volume = GRAFT_IMAGE_ROOT_INIT;
-	bool read_only = has_mount_option(mount, "ro") || has_mount_option(mount, "rro");
+	bool read_only = graft_is_in(mount->options, mount->n_options, "ro") ||
+			 graft_is_in(mount->options, mount->n_options, "rro");
 	const char *source = mount->source;
 	struct stat st;
 	int fd;
 
-	if (!is_bound_volume(mount))
+	if (!graft_start_is_bind(mount))
 		return read_only ? no_file : NULL;
 	if (source && source[0] != '/' && create->bundle)
 		source = graft_arena_printf(create->arena, "%s/%s", create->bundle, source);

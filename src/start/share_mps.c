@@ -30,10 +30,8 @@ static bool is_default_shm(const struct graft_oci_mount *mount)
 	if (!mount->type || strcmp(mount->type, "tmpfs") != 0)
 		return false;
 	for (size_t i = 0; i < mount->n_options; i++) {
-		for (size_t k = 0; k < GRAFT_COUNT(sizes); k++) {
-			if (strcmp(mount->options[i], sizes[k]) == 0)
-				return true;
-		}
+		if (graft_is_in(sizes, GRAFT_COUNT(sizes), mount->options[i]))
+			return true;
 	}
 	return false;
 }

@@ -196,7 +196,6 @@ static int parse_timeout(const char *text, int *ret_ms, struct graft_error *err)
  */
 static void look_at_origins(struct ctk *ctk, const struct graft_host_options *where, struct graft_health *health)
 {
-	const struct graft_cdi_host host = { .options = where, .arena = ctk->arena };
 	struct graft_cdi_fingerprint made;
 	struct graft_cdi_spec spec;
 	struct graft_error err = { .status = GRAFT_OK };
@@ -205,7 +204,7 @@ static void look_at_origins(struct ctk *ctk, const struct graft_host_options *wh
 		struct graft_health_spec *row = &health->cdi.specs[i];
 
 		if (!row->stale && ctk_cdi_read(ctk, row->file, &spec, &err) == 0)
-			(void)graft_cdi_why_stale(&host, &spec, NULL, 0, &made, &row->stale, &err);
+			(void)graft_cdi_why_stale(where, &spec, NULL, 0, ctk->arena, &made, &row->stale, &err);
 	}
 }
 
