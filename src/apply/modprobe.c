@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/caps.h"
 #include "base/cleanup.h"
 
 #define SETTING            "/proc/sys/kernel/modprobe"
@@ -47,13 +47,12 @@ const char *graft_modprobe_find(const struct graft_root *root, const struct graf
  */
 static void inherit_sys_module(void)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct sets[2];
+	struct graft_caps_sets sets;
 
-	if (syscall(SYS_capget, &header, sets) < 0)
+	if (graft_caps_read(&sets) < 0)
 		return;
-	sets[CAP_TO_INDEX(CAP_SYS_MODULE)].inheritable |= CAP_TO_MASK(CAP_SYS_MODULE);
-	(void)syscall(SYS_capset, &header, sets);
+	sets.inheritable |= UINT64_C(1) << CAP_SYS_MODULE;
+	(void)graft_caps_write(&sets);
 }
 
 /* Standard input is empty; the other two go to `output_fd`, or nowhere if that is -1. */

@@ -10,19 +10,27 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 
 #define CONTENT_LINES_MAX 4 /* longer files are shown by size and checksum */
 
+static void add_plain_bytes(struct graft_buffer *out, const char *text, size_t left)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	for (size_t n; left > 0; at += n, left -= n) {
+		n = graft_visible_length(at, left);
+		if (n > 0)
+			graft_buffer_add(out, at, n);
+		else
+			graft_buffer_printf(out, "\\x%02x", *at);
+		n = n > 0 ? n : 1;
+	}
+}
+
 void graft_plan_add_plain_text(struct graft_buffer *out, const char *text)
 {
-	for (const char *at = text ? text : "?"; *at != '\0'; at++) {
-		unsigned char c = (unsigned char)*at;
-
-		if (c < 0x20 || c == 0x7f)
-			graft_buffer_printf(out, "\\x%02x", c);
-		else
-			graft_buffer_char(out, (char)c);
-	}
+	add_plain_bytes(out, text ? text : "?", strlen(text ? text : "?"));
 }
 
 void graft_plan_add_grant(const struct graft_grant *grant, struct graft_buffer *out)
@@ -77,10 +85,12 @@ static void add_content(const char *content, struct graft_buffer *out)
 		return;
 	}
 	for (const char *at = content; *at != '\0'; at += *at == '\n') {
+		size_t n = strcspn(at, "\n");
+
 		graft_buffer_string(out, "             | ");
-		for (; *at != '\0' && *at != '\n'; at++)
-			graft_plan_add_plain_text(out, (const char[]){ *at, '\0' });
+		add_plain_bytes(out, at, n);
 		graft_buffer_char(out, '\n');
+		at += n;
 	}
 }
 

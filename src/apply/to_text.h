@@ -17,7 +17,7 @@ void graft_plan_add_driver(const struct graft_plan *plan, struct graft_buffer *o
 void graft_plan_add_grant(const struct graft_grant *grant, struct graft_buffer *out);
 /* An empty line and the line about late mounts; nothing if the plan says nothing of them. */
 void graft_plan_add_late_mounts(const struct graft_plan *plan, struct graft_buffer *out);
-/* Appends text from outside, with control characters as \xNN; NULL is "?". */
+/* Appends text from outside; what is not visible (graft_visible_length()) as \xNN, NULL as "?". */
 void graft_plan_add_plain_text(struct graft_buffer *out, const char *text);
 
 #endif

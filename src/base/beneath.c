@@ -270,41 +270,26 @@ static int make_by_hand(const struct graft_beneath *root, const char *path, cons
 	return TAKE_FD(walk.fd);
 }
 
-static int find_or_make(const struct graft_beneath *root, const char *path, const struct graft_walk_maker *maker,
-			int *ret_fd)
-{
-	/* If a directory is wanted, anything else fails with -ENOTDIR right here. */
-	auto_close int fd = graft_beneath_openat(root, path, O_PATH | (maker->directory ? O_DIRECTORY : 0));
-	struct stat st = { .st_mode = maker->directory ? S_IFDIR : 0 };
-
-	if (fd == -ENOENT)
-		fd = make_by_hand(root, path, maker, &st);
-	else if (fd >= 0 && !maker->directory && fstat(fd, &st) < 0)
-		return -errno;
-	if (fd < 0)
-		return fd;
-	if (maker->directory && !S_ISDIR(st.st_mode))
-		return -ENOTDIR;
-	if (!maker->directory && S_ISDIR(st.st_mode))
-		return -EISDIR;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
-
-int graft_beneath_mkdir(const struct graft_beneath *root, const char *path, mode_t mode,
-			const struct graft_root_watch *watch, int *ret_fd)
-{
-	struct graft_walk_maker maker = { .directory = true, .mode = mode, .watch = watch };
-
-	return find_or_make(root, path, &maker, ret_fd);
-}
-
 int graft_beneath_mountpoint(const struct graft_beneath *root, const char *path, bool directory, mode_t mode,
 			     const struct graft_root_watch *watch, int *ret_fd)
 {
-	struct graft_walk_maker maker = { .directory = directory, .mode = mode, .watch = watch };
+	const struct graft_walk_maker maker = { .directory = directory, .mode = mode, .watch = watch };
+	/* If a directory is wanted, anything else fails with -ENOTDIR right here. */
+	auto_close int fd = graft_beneath_openat(root, path, O_PATH | (directory ? O_DIRECTORY : 0));
+	struct stat st = { .st_mode = directory ? S_IFDIR : 0 };
 
-	return find_or_make(root, path, &maker, ret_fd);
+	if (fd == -ENOENT)
+		fd = make_by_hand(root, path, &maker, &st);
+	else if (fd >= 0 && !directory && fstat(fd, &st) < 0)
+		return -errno;
+	if (fd < 0)
+		return fd;
+	if (directory && !S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	if (!directory && S_ISDIR(st.st_mode))
+		return -EISDIR;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
 }
 
 int graft_beneath_parent(const struct graft_beneath *root, const char *path, int *ret_parent_fd, char *name)

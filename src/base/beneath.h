@@ -71,8 +71,6 @@ int graft_beneath_look_without_links(const struct graft_beneath *root, const cha
  * graft_root_parent().
  */
 int graft_beneath_look_plain(const struct graft_beneath *root, const char *path);
-int graft_beneath_mkdir(const struct graft_beneath *root, const char *path, mode_t mode,
-			const struct graft_root_watch *watch, int *ret_fd);
 int graft_beneath_mountpoint(const struct graft_beneath *root, const char *path, bool directory, mode_t mode,
 			     const struct graft_root_watch *watch, int *ret_fd);
 int graft_beneath_parent(const struct graft_beneath *root, const char *path, int *ret_parent_fd, char *name);

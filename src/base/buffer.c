@@ -107,33 +107,18 @@ void graft_buffer_printf(struct graft_buffer *buffer, const char *format, ...)
 	va_end(again);
 }
 
-/*
- * C1 controls (U+0080 to U+009F), direction marks and overrides (U+200E, U+200F, U+202A to U+202E,
- * U+2066 to U+2069), line and paragraph separators (U+2028, U+2029).
- */
-static bool is_invisible(const unsigned char *s, size_t n)
-{
-	if (n == 2)
-		return s[0] == 0xc2 && s[1] < 0xa0;
-	if (n != 3 || s[0] != 0xe2)
-		return false;
-	return (s[1] == 0x80 && ((s[2] >= 0x8e && s[2] <= 0x8f) || (s[2] >= 0xa8 && s[2] <= 0xae))) ||
-	       (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
-}
-
 void graft_buffer_visible(struct graft_buffer *buffer, const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
 
 	for (size_t left = strlen(text), n; left > 0; s += n, left -= n) {
-		n = *s < 0x80 ? 1u : graft_utf8_length(s, left);
+		n = graft_visible_length(s, left);
 		if (*s == '\\')
 			graft_buffer_string(buffer, "\\\\");
-		else if (n > 0 && *s >= ' ' && *s != 0x7f && !is_invisible(s, n))
+		else if (n > 0)
 			graft_buffer_add(buffer, s, n);
 		else
-			for (size_t i = 0, end = n > 0 ? n : 1; i < end; i++)
-				graft_buffer_printf(buffer, "\\x%02x", s[i]);
+			graft_buffer_printf(buffer, "\\x%02x", *s);
 		n = n > 0 ? n : 1;
 	}
 }

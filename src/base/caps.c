@@ -62,11 +62,7 @@ static const uint64_t dispensable = BIT(NET_ADMIN);
 static const uint64_t bounding_keep = BIT(DAC_OVERRIDE) | BIT(SYS_MODULE) | BIT(KILL) | BIT(SETUID) | BIT(SETGID) |
 				      BIT(SYS_CHROOT);
 
-struct sets {
-	uint64_t effective, permitted, inheritable;
-};
-
-static int read_capability_sets(struct sets *ret_sets)
+int graft_caps_read(struct graft_caps_sets *ret_sets)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -79,7 +75,7 @@ static int read_capability_sets(struct sets *ret_sets)
 	return 0;
 }
 
-static int apply_capability_sets(const struct sets *sets)
+int graft_caps_write(const struct graft_caps_sets *sets)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {
@@ -98,17 +94,17 @@ static int fail_capability_change(int sys, struct graft_error *err)
 
 bool graft_caps_is_unprivileged(void)
 {
-	struct sets sets;
+	struct graft_caps_sets sets;
 
-	return read_capability_sets(&sets) == 0 && sets.permitted == 0;
+	return graft_caps_read(&sets) == 0 && sets.permitted == 0;
 }
 
 bool graft_caps_hold(enum graft_caps_step step)
 {
 	const uint64_t needed = steps[step].effective & ~dispensable;
-	struct sets sets;
+	struct graft_caps_sets sets;
 
-	return read_capability_sets(&sets) == 0 && (sets.effective & needed) == needed;
+	return graft_caps_read(&sets) == 0 && (sets.effective & needed) == needed;
 }
 
 uint64_t graft_caps_all(void)
@@ -156,9 +152,9 @@ static int forbid_dumps(void)
 int graft_caps_limit(struct graft_caps *caps, unsigned int flags, struct graft_error *err)
 {
 	const uint64_t needed = graft_caps_all() & ~dispensable;
-	struct sets sets;
+	struct graft_caps_sets sets;
 
-	if (forbid_dumps() < 0 || read_capability_sets(&sets) < 0)
+	if (forbid_dumps() < 0 || graft_caps_read(&sets) < 0)
 		return fail_capability_change(errno, err);
 	if ((flags & GRAFT_CAPS_ALL_NEEDED) != 0 && (sets.permitted & needed) != needed)
 		return fail_capability_change(EPERM, err);
@@ -167,13 +163,13 @@ int graft_caps_limit(struct graft_caps *caps, unsigned int flags, struct graft_e
 			return -1;
 	} else if ((sets.permitted & BIT(SETPCAP)) != 0) {
 		sets.effective |= BIT(SETPCAP);
-		if (apply_capability_sets(&sets) < 0 || drop_bounding() < 0)
+		if (graft_caps_write(&sets) < 0 || drop_bounding() < 0)
 			return fail_capability_change(errno, err);
 	}
 	sets.permitted &= graft_caps_all();
 	sets.effective &= sets.permitted;
 	sets.inheritable = 0;
-	if (apply_capability_sets(&sets) < 0)
+	if (graft_caps_write(&sets) < 0)
 		return fail_capability_change(errno, err);
 	caps->permitted = sets.permitted;
 	caps->limited = true;
@@ -189,27 +185,27 @@ int graft_caps_end_execution(struct graft_error *err)
 
 int graft_caps_enter(const struct graft_caps *caps, enum graft_caps_step step, struct graft_error *err)
 {
-	struct sets sets = {
+	struct graft_caps_sets sets = {
 		.effective = steps[step].effective & caps->permitted,
 		.permitted = caps->permitted,
 	};
 
-	if (caps->limited && apply_capability_sets(&sets) < 0)
+	if (caps->limited && graft_caps_write(&sets) < 0)
 		return fail_capability_change(errno, err);
 	return 0;
 }
 
 int graft_caps_keep_only(enum graft_caps_step step, struct graft_error *err)
 {
-	struct sets sets;
+	struct graft_caps_sets sets;
 
-	if (forbid_dumps() < 0 || graft_caps_end_execution(err) < 0 || read_capability_sets(&sets) < 0)
+	if (forbid_dumps() < 0 || graft_caps_end_execution(err) < 0 || graft_caps_read(&sets) < 0)
 		return fail_capability_change(errno, err);
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	sets.permitted &= steps[step].effective;
 	sets.effective = sets.permitted;
 	sets.inheritable = 0;
-	return apply_capability_sets(&sets) < 0 ? fail_capability_change(errno, err) : 0;
+	return graft_caps_write(&sets) < 0 ? fail_capability_change(errno, err) : 0;
 }
 
 uint64_t graft_caps_bounding(void)

@@ -70,6 +70,14 @@ int graft_caps_enter(const struct graft_caps *caps, enum graft_caps_step step, s
  */
 int graft_caps_keep_only(enum graft_caps_step step, struct graft_error *err);
 
+/* Sets of this process, as bits by capability number. */
+struct graft_caps_sets {
+	uint64_t effective, permitted, inheritable;
+};
+/* Read and change them. Return 0, or -1 with errno. */
+int graft_caps_read(struct graft_caps_sets *ret_sets);
+int graft_caps_write(const struct graft_caps_sets *sets);
+
 /* Returns whether all capabilities of a step but NET_ADMIN are effective. */
 bool graft_caps_hold(enum graft_caps_step step);
 /* Returns whether the process has no capability at all that it could give up or lose. */

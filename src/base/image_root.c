@@ -265,26 +265,27 @@ static int guard_created(void *arg, int parent_fd, const char *name, bool is_dir
 	return guard->watch ? guard->watch->created(guard->watch->arg, parent_fd, name, is_directory) : 0;
 }
 
-int graft_image_root_mkdir(const struct graft_image_root *root, const char *path, mode_t mode,
-			   enum graft_image_change change, const struct graft_root_watch *watch, int *ret_fd)
+static int make_guarded(const struct graft_image_root *root, const char *path, bool directory, mode_t mode,
+			enum graft_image_change change, const struct graft_root_watch *watch, int *ret_fd)
 {
 	const struct graft_beneath at = make_image_beneath(root);
 	struct guard guard = { root, watch, change };
 	const struct graft_root_watch own = { guard_created, guard_may_create, &guard };
 	int rc = ask_budget(root);
 
-	return rc < 0 ? rc : graft_beneath_mkdir(&at, path, mode, &own, ret_fd);
+	return rc < 0 ? rc : graft_beneath_mountpoint(&at, path, directory, mode, &own, ret_fd);
+}
+
+int graft_image_root_mkdir(const struct graft_image_root *root, const char *path, mode_t mode,
+			   enum graft_image_change change, const struct graft_root_watch *watch, int *ret_fd)
+{
+	return make_guarded(root, path, true, mode, change, watch, ret_fd);
 }
 
 int graft_image_root_mountpoint(const struct graft_image_root *root, const char *path, bool directory, mode_t mode,
 				const struct graft_root_watch *watch, int *ret_fd)
 {
-	const struct graft_beneath at = make_image_beneath(root);
-	struct guard guard = { root, watch, GRAFT_IMAGE_MOUNTPOINT };
-	const struct graft_root_watch own = { guard_created, guard_may_create, &guard };
-	int rc = ask_budget(root);
-
-	return rc < 0 ? rc : graft_beneath_mountpoint(&at, path, directory, mode, &own, ret_fd);
+	return make_guarded(root, path, directory, mode, GRAFT_IMAGE_MOUNTPOINT, watch, ret_fd);
 }
 
 int graft_image_root_parent(const struct graft_image_root *root, const char *path, int *ret_parent_fd, char *name)

@@ -49,12 +49,6 @@ int graft_option_set_string(void *target, const struct graft_option *option, con
 	return 0;
 }
 
-int graft_options_wrong(struct graft_options_parser *parser)
-{
-	parser->result = GRAFT_PARSE_WRONG;
-	return -1;
-}
-
 static const struct graft_option *find_letter(const struct graft_options_parser *parser, int letter)
 {
 	for (size_t i = 0; i < graft_options_count(parser->command); i++) {
@@ -69,6 +63,7 @@ static const struct graft_option *find_letter(const struct graft_options_parser 
 static int fail_ambiguous(struct graft_options_parser *parser, const char *name, size_t length)
 {
 	struct graft_buffer list = { .max = sizeof(parser->err->msg) };
+	int rc;
 
 	for (size_t i = 0; i < graft_options_count(parser->command); i++) {
 		const struct graft_option *option = graft_options_at(parser->command, i);
@@ -76,22 +71,9 @@ static int fail_ambiguous(struct graft_options_parser *parser, const char *name,
 		if (!option->hidden && strncmp(option->name, name, length) == 0)
 			graft_buffer_printf(&list, " '--%s'", option->name);
 	}
-	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '--%s' is ambiguous; possibilities:%s", name,
-			 graft_buffer_text(&list));
+	rc = graft_options_fail(parser, "option '--%s' is ambiguous; possibilities:%s", name, graft_buffer_text(&list));
 	graft_buffer_done(&list);
-	return graft_options_wrong(parser);
-}
-
-static int fail_unknown_option(struct graft_options_parser *parser, const char *dashes, const char *name)
-{
-	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "unrecognized option '%s%s'", dashes, name);
-	return graft_options_wrong(parser);
-}
-
-static int fail_option_value(struct graft_options_parser *parser, const char *dashes, const struct graft_option *option)
-{
-	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '%s%s' requires an argument", dashes, option->name);
-	return graft_options_wrong(parser);
+	return rc;
 }
 
 /* Finds a long option by its name or, unless it is hidden, by an unambiguous abbreviation. */
@@ -116,7 +98,7 @@ static int find_name(struct graft_options_parser *parser, const char *dashes, co
 		n_found++;
 	}
 	if (!parser->command->abbreviations || n_found == 0)
-		return fail_unknown_option(parser, dashes, name);
+		return graft_options_fail(parser, "unrecognized option '%s%s'", dashes, name);
 	if (n_found > 1)
 		return fail_ambiguous(parser, name, length);
 	*ret_option = found;
@@ -162,15 +144,12 @@ static int parse_long(struct graft_options_parser *parser, const char *dashes, c
 
 	if (find_name(parser, dashes, word, length, &option) < 0 || !option)
 		return -1;
-	if (option->argument == GRAFT_OPTION_FLAG && value) {
-		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option '%s%s' doesn't allow an argument", dashes,
-				 option->name);
-		return graft_options_wrong(parser);
-	}
+	if (option->argument == GRAFT_OPTION_FLAG && value)
+		return graft_options_fail(parser, "option '%s%s' doesn't allow an argument", dashes, option->name);
 	if (option->argument == GRAFT_OPTION_REQUIRED && !value)
 		value = graft_options_take_word(parser, n_words);
 	if (option->argument == GRAFT_OPTION_REQUIRED && !value)
-		return fail_option_value(parser, dashes, option);
+		return graft_options_fail(parser, "option '%s%s' requires an argument", dashes, option->name);
 	return use_option(parser, option, value);
 }
 
@@ -181,18 +160,14 @@ static int parse_cluster(struct graft_options_parser *parser, const char *letter
 		const struct graft_option *option = find_letter(parser, (unsigned char)*c);
 		const char *value = NULL;
 
-		if (!option) {
-			(void)graft_fail(parser->err, GRAFT_INVALID, 0, "invalid option -- '%c'", *c);
-			return graft_options_wrong(parser);
-		}
+		if (!option)
+			return graft_options_fail(parser, "invalid option -- '%c'", *c);
 		if (option->argument != GRAFT_OPTION_FLAG && c[1] != '\0')
 			value = c + 1;
 		else if (option->argument == GRAFT_OPTION_REQUIRED)
 			value = graft_options_take_word(parser, n_words);
-		if (option->argument == GRAFT_OPTION_REQUIRED && !value) {
-			(void)graft_fail(parser->err, GRAFT_INVALID, 0, "option requires an argument -- '%c'", *c);
-			return graft_options_wrong(parser);
-		}
+		if (option->argument == GRAFT_OPTION_REQUIRED && !value)
+			return graft_options_fail(parser, "option requires an argument -- '%c'", *c);
 		if (use_option(parser, option, value) < 0)
 			return -1;
 		if (value)
@@ -266,16 +241,12 @@ static int check_arguments(struct graft_options_parser *parser)
 	const struct graft_command *command = parser->command;
 	int n = parser->argc - parser->first;
 
-	if (command->max_arguments >= 0 && n > command->max_arguments) {
-		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "Too many arguments");
-		return graft_options_wrong(parser);
-	}
-	if (n < command->min_arguments) {
-		(void)graft_fail(parser->err, GRAFT_INVALID, 0, "missing argument: %s", command->arguments);
-		parser->result = GRAFT_PARSE_MISSING;
-		return -1;
-	}
-	return 0;
+	if (command->max_arguments >= 0 && n > command->max_arguments)
+		return graft_options_fail(parser, "Too many arguments");
+	if (n >= command->min_arguments)
+		return 0;
+	parser->result = GRAFT_PARSE_MISSING;
+	return graft_fail(parser->err, GRAFT_INVALID, 0, "missing argument: %s", command->arguments);
 }
 
 static int parse(const struct graft_options_scope *scope, parse_option parse_style, const struct graft_command *command,

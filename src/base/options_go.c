@@ -18,14 +18,12 @@ struct use {
 
 static int fail_unknown_flag(struct graft_options_parser *parser, const char *name, size_t length)
 {
-	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "flag provided but not defined: -%.*s", (int)length, name);
-	return graft_options_wrong(parser);
+	return graft_options_fail(parser, "flag provided but not defined: -%.*s", (int)length, name);
 }
 
 static int fail_flag_argument(struct graft_options_parser *parser, const char *dashes, const char *name, size_t length)
 {
-	(void)graft_fail(parser->err, GRAFT_INVALID, 0, "flag needs an argument: %s%.*s", dashes, (int)length, name);
-	return graft_options_wrong(parser);
+	return graft_options_fail(parser, "flag needs an argument: %s%.*s", dashes, (int)length, name);
 }
 
 /*

@@ -25,8 +25,9 @@ struct graft_options_parser {
 	struct graft_error *err;
 };
 
-/* Marks the arguments as not matching the table; the error is already set. Returns -1. */
-int graft_options_wrong(struct graft_options_parser *parser);
+/* Fails because the arguments do not match the table; what follows the parser is the message. */
+#define graft_options_fail(parser, ...) \
+	((parser)->result = GRAFT_PARSE_WRONG, graft_fail((parser)->err, GRAFT_INVALID, 0, __VA_ARGS__))
 /* Takes the next argument as part of the current option. Returns NULL if there is none. */
 char *graft_options_take_word(struct graft_options_parser *parser, int *n_words);
 /*

@@ -20,7 +20,8 @@ static const struct graft_option go_options[] = {
 };
 static const enum graft_parse_result go_requests[] = { GRAFT_PARSE_HELP, GRAFT_PARSE_VERSION };
 
-const struct graft_option *graft_options_builtin(const struct graft_command *command, size_t *ret_n)
+/* Returns the options that every command of that style has. */
+static const struct graft_option *builtin_options(const struct graft_command *command, size_t *ret_n)
 {
 	if (!command->go_style) {
 		*ret_n = GRAFT_COUNT(argp_options);
@@ -34,14 +35,14 @@ size_t graft_options_count(const struct graft_command *command)
 {
 	size_t n_builtin;
 
-	(void)graft_options_builtin(command, &n_builtin);
+	(void)builtin_options(command, &n_builtin);
 	return command->n_options + n_builtin;
 }
 
 const struct graft_option *graft_options_at(const struct graft_command *command, size_t i)
 {
 	size_t n_builtin;
-	const struct graft_option *builtin = graft_options_builtin(command, &n_builtin);
+	const struct graft_option *builtin = builtin_options(command, &n_builtin);
 
 	return i < command->n_options ? &command->options[i] : &builtin[i - command->n_options];
 }
@@ -127,7 +128,7 @@ static int compare_options(const struct graft_option *a, const struct graft_opti
 const struct graft_option *graft_options_next(const struct graft_command *command, const struct graft_option *previous)
 {
 	size_t n_builtin;
-	const struct graft_option *builtin = graft_options_builtin(command, &n_builtin), *best = NULL;
+	const struct graft_option *builtin = builtin_options(command, &n_builtin), *best = NULL;
 
 	if (previous && graft_option_is_builtin(previous))
 		return previous + 1 < builtin + n_builtin ? previous + 1 : NULL;

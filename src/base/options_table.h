@@ -9,8 +9,6 @@
 #include "base/cleanup.h"
 #include "base/options.h"
 
-/* Returns the options that every command of that style has. */
-const struct graft_option *graft_options_builtin(const struct graft_command *command, size_t *ret_n);
 /* All options of a command, its own first. */
 size_t graft_options_count(const struct graft_command *command);
 const struct graft_option *graft_options_at(const struct graft_command *command, size_t i);

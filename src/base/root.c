@@ -202,7 +202,7 @@ int graft_root_mkdir(const struct graft_root *root, const char *path, mode_t mod
 {
 	const struct graft_beneath at = make_host_beneath(root);
 
-	return graft_beneath_mkdir(&at, path, mode, watch, ret_fd);
+	return graft_beneath_mountpoint(&at, path, true, mode, watch, ret_fd);
 }
 
 int graft_root_parent(const struct graft_root *root, const char *path, int *ret_parent_fd, char *name)

@@ -34,7 +34,8 @@ struct open_how_v0 {
 	uint64_t flags, mode, resolve;
 };
 
-_Static_assert(sizeof(struct graft_statx) == 256, "statx(2) fills that");
+_Static_assert(offsetof(struct graft_statx, mount_id) == 144 && sizeof(struct graft_statx) == 256,
+	       "struct statx is the kernel's");
 
 int graft_statx(int dir_fd, const char *path, int flags, unsigned int mask, struct graft_statx *ret_st)
 {
@@ -86,24 +87,12 @@ int graft_fsmount(int fd, unsigned int flags, unsigned int attr)
 #define STATX_MOUNT_ID        0x1000u
 #define STATX_MOUNT_ID_UNIQUE 0x4000u
 
-/* The kernel's struct statx, reduced to the members needed here. */
-struct statx_answer {
-	uint32_t mask;
-	char before[140];
-	uint64_t mount_id;
-	char after[104];
-};
-_Static_assert(offsetof(struct statx_answer, mount_id) == 144 && sizeof(struct statx_answer) == 256,
-	       "struct statx is the kernel's");
-
 /* statx(2) for STATX_MNT_ID or STATX_MNT_ID_UNIQUE alone, which not all C libraries define. */
 static uint64_t mount_id_of_statx(int fd, unsigned int mask)
 {
-	struct statx_answer answer = { .mask = 0 };
+	struct graft_statx st = { .mask = 0 };
 
-	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, mask, &answer) < 0)
-		return 0;
-	return (answer.mask & mask) != 0 ? answer.mount_id : 0;
+	return graft_statx(fd, "", AT_EMPTY_PATH, mask, &st) == 0 && (st.mask & mask) != 0 ? st.mount_id : 0;
 }
 
 /*

@@ -55,7 +55,8 @@ struct graft_statx {
 	uint64_t ino, size, blocks, attributes_mask;
 	struct graft_statx_time atime, btime, ctime, mtime;
 	uint32_t rdev_major, rdev_minor, dev_major, dev_minor;
-	uint64_t more[14];
+	uint64_t mount_id;
+	uint64_t more[13];
 };
 
 /* Documented in the man pages: openat2(2), open_tree(2), and so on. */

@@ -50,6 +50,27 @@ char *graft_utf8_put(char *out, uint32_t code)
 	return out;
 }
 
+/*
+ * C1 controls (U+0080 to U+009F), direction marks and overrides (U+200E, U+200F, U+202A to U+202E,
+ * U+2066 to U+2069), line and paragraph separators (U+2028, U+2029).
+ */
+static bool is_invisible(const unsigned char *s, size_t n)
+{
+	if (n == 2)
+		return s[0] == 0xc2 && s[1] < 0xa0;
+	if (n != 3 || s[0] != 0xe2)
+		return false;
+	return (s[1] == 0x80 && ((s[2] >= 0x8e && s[2] <= 0x8f) || (s[2] >= 0xa8 && s[2] <= 0xae))) ||
+	       (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
+}
+
+size_t graft_visible_length(const unsigned char *s, size_t left)
+{
+	size_t n = *s < 0x80 ? 1u : graft_utf8_length(s, left);
+
+	return *s < ' ' || *s == 0x7f || is_invisible(s, n) ? 0 : n;
+}
+
 /* The length of a character, or 0. */
 static size_t length_of_character(const char *text)
 {

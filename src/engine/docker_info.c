@@ -17,13 +17,15 @@
 #define PROTOCOL     "HTTP/1."
 #define END_OF_HEAD  "\r\n\r\n"
 
-/* Returns the length of the start of a text that is printable ASCII or UTF-8. */
+/* Returns the length of the start of a text that may reach a terminal. */
 static size_t printable_length(const char *text, size_t max)
 {
-	size_t n = 0;
+	size_t n = 0, more = 1;
 
-	while (n < max && (unsigned char)text[n] >= ' ' && text[n] != 0x7f)
-		n++;
+	while (n < max && more > 0) {
+		more = graft_visible_length((const unsigned char *)text + n, max - n);
+		n += more;
+	}
 	return n;
 }
 

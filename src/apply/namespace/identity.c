@@ -5,35 +5,20 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <sys/fsuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "base/caps.h"
 
 #define BIT(name) (UINT64_C(1) << CAP_##name)
 #define WANTED    (BIT(DAC_OVERRIDE) | BIT(DAC_READ_SEARCH))
 
-struct caps {
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-};
-
-static int get_caps(struct caps *caps)
+static int set_effective(uint64_t effective)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
+	struct graft_caps_sets sets;
 
-	return (int)syscall(SYS_capget, &header, caps->data);
-}
-
-static int set_effective(struct caps *caps, uint64_t effective)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
-
-	caps->data[0].effective = (uint32_t)effective & caps->data[0].permitted;
-	caps->data[1].effective = (uint32_t)(effective >> 32) & caps->data[1].permitted;
-	return (int)syscall(SYS_capset, &header, caps->data);
-}
-
-static uint64_t effective_of(const struct caps *caps)
-{
-	return (uint64_t)caps->data[1].effective << 32 | caps->data[0].effective;
+	if (graft_caps_read(&sets) < 0)
+		return -1;
+	sets.effective = effective & sets.permitted;
+	return graft_caps_write(&sets);
 }
 
 /* Passing an invalid id changes nothing and returns the current one. */
@@ -49,14 +34,14 @@ static gid_t current_gid(void)
 
 int graft_identity_enter(struct graft_identity *identity, uid_t uid, gid_t gid, struct graft_error *err)
 {
-	struct caps caps;
+	struct graft_caps_sets sets;
 
 	*identity = (struct graft_identity){ .changed = false, .uid = current_uid(), .gid = current_gid() };
 	if (identity->uid == uid && identity->gid == gid)
 		return 0;
-	if (get_caps(&caps) < 0)
+	if (graft_caps_read(&sets) < 0)
 		return graft_fail_errno(err, errno, "privilege change failed");
-	identity->effective = effective_of(&caps);
+	identity->effective = sets.effective;
 	identity->changed = true;
 	/*
 	 * The group first: afterwards we may lack the right. Neither call reports failure, so the
@@ -68,7 +53,7 @@ int graft_identity_enter(struct graft_identity *identity, uid_t uid, gid_t gid, 
 		graft_identity_leave(identity);
 		return graft_fail(err, GRAFT_PERMISSION, EPERM, "privilege change failed");
 	}
-	if (get_caps(&caps) < 0 || set_effective(&caps, identity->effective | WANTED) < 0) {
+	if (set_effective(identity->effective | WANTED) < 0) {
 		int sys = errno;
 
 		graft_identity_leave(identity);
@@ -79,8 +64,6 @@ int graft_identity_enter(struct graft_identity *identity, uid_t uid, gid_t gid, 
 
 void graft_identity_leave(struct graft_identity *identity)
 {
-	struct caps caps;
-
 	if (!identity->changed)
 		return;
 	identity->changed = false;
@@ -90,6 +73,5 @@ void graft_identity_leave(struct graft_identity *identity)
 	 * QUIRK: on the return to id 0 the kernel raises every permitted file capability, including
 	 * those that were not effective.
 	 */
-	if (get_caps(&caps) == 0)
-		(void)set_effective(&caps, identity->effective);
+	(void)set_effective(identity->effective);
 }

@@ -17,11 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/caps.h"
 #include "base/cleanup.h"
 #include "base/read.h"
 #include "base/sys.h"
@@ -38,12 +38,9 @@
 /* Whether CAP_SYS_ADMIN is permitted in our user namespace; the steps make it effective in turn. */
 static bool may_administrate(void)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	struct graft_caps_sets sets;
 
-	if (syscall(SYS_capget, &header, data) < 0)
-		return false;
-	return (data[CAP_SYS_ADMIN / 32].permitted >> (CAP_SYS_ADMIN % 32) & 1u) != 0;
+	return graft_caps_read(&sets) == 0 && (sets.permitted >> CAP_SYS_ADMIN & 1u) != 0;
 }
 
 static int fail_process(struct graft_error *err, int sys, pid_t pid, const char *what)

@@ -15,7 +15,8 @@ static const char full[] = OK_HEAD
     " \"Runtimes\": {\"io.containerd.runc.v2\": {\"path\": \"runc\", \"status\": {\"a\": \"b\"}},"
     " \"nvidia\": {\"path\": \"nvidia-container-runtime\"}, \"shim\": {\"runtimeType\": \"x\"},"
     " \"nvidia-shim\": {\"runtimeType\": \"x\", \"options\": {\"BinaryName\": \"/opt/nvidia\"}},"
-    " \"bad\\u001bname\": {\"path\": \"/x\"}, \"escape\": {\"path\": \"/x\\u001b[31m\"}},"
+    " \"bad\\u001bname\": {\"path\": \"/x\"}, \"bad\\u009b31m\": {}, \"bad\\u202e\": {}, \"escape\": {\"path\": "
+    "\"/x\\u001b[31m\"}},"
     " \"CDISpecDirs\": [\"/etc/cdi\", 5, \"relative\", \"/var/run/cdi\"]}\n";
 
 static void test_answer(void **state)
