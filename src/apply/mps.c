@@ -239,16 +239,13 @@ static int wait_for_program(const struct program *program, pid_t pid, struct gra
 /* Returns the program's output, without the last line break. */
 static int read_program_answer(struct program *program, int fd, struct graft_error *err)
 {
-	char *text = graft_arena_alloc(program->mps->arena, ANSWER_MAX + 1);
-	ssize_t n = text ? pread(fd, text, ANSWER_MAX, 0) : -1;
+	char text[ANSWER_MAX];
+	ssize_t n = pread(fd, text, sizeof(text), 0);
 
-	if (!text)
-		return graft_fail_memory(err);
 	while (n > 0 && text[n - 1] == '\n')
 		n--;
-	text[n > 0 ? n : 0] = '\0';
-	program->output = text;
-	return 0;
+	program->output = graft_arena_strndup(program->mps->arena, text, n > 0 ? (size_t)n : 0);
+	return program->output ? 0 : graft_fail_memory(err);
 }
 
 static int place_program(struct program *program, struct graft_error *err)

@@ -296,16 +296,6 @@ static int add_ldcache(struct hooks *hooks, const struct graft_edit *edit)
 	return 0;
 }
 
-/* Finds the first edit of a kind; one hook serves all edits of a kind. */
-static const struct graft_edit *find_kind(const struct graft_plan *plan, enum graft_edit_kind kind)
-{
-	for (size_t i = 0; i < plan->n_edits; i++) {
-		if (plan->edits[i].kind == kind)
-			return &plan->edits[i];
-	}
-	return NULL;
-}
-
 static bool has_profile(const struct graft_plan *plan)
 {
 	for (size_t i = 0; i < plan->n_edits; i++) {
@@ -336,7 +326,8 @@ static int check_cdi_rest(const struct graft_plan *rest, struct graft_error *err
  */
 static int add_hooks(struct hooks *hooks, const struct graft_plan *rest, bool with_compat)
 {
-	const struct graft_edit *cache = find_kind(rest, GRAFT_EDIT_LDCACHE);
+	/* One hook serves all edits of a kind. */
+	const struct graft_edit *cache = graft_plan_find(rest, GRAFT_EDIT_LDCACHE);
 
 	if (check_cdi_rest(rest, hooks->err) < 0 || add_link_hook(hooks, rest) < 0 || add_chmod(hooks) < 0)
 		return -1;
@@ -344,7 +335,7 @@ static int add_hooks(struct hooks *hooks, const struct graft_plan *rest, bool wi
 		return -1;
 	if (cache && add_ldcache(hooks, cache) < 0)
 		return -1;
-	if (find_kind(rest, GRAFT_EDIT_COVER))
+	if (graft_plan_find(rest, GRAFT_EDIT_COVER))
 		(void)begin_hook(hooks, "disable-device-node-modification");
 	if (has_profile(rest))
 		(void)begin_hook(hooks, "update-application-profile");

@@ -25,16 +25,19 @@ bool graft_is_same_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-bool graft_list_has(const char *list, const char *word)
+bool graft_list_has_bytes(const char *list, char separator, const char *word, size_t length)
 {
-	size_t length = strlen(word);
-
-	for (const char *at = list; at; at = strchr(at, ',')) {
-		at += *at == ',';
-		if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+	for (const char *at = list; at; at = strchr(at, separator)) {
+		at += *at == separator;
+		if (strncmp(at, word, length) == 0 && (at[length] == separator || at[length] == '\0'))
 			return true;
 	}
 	return false;
+}
+
+bool graft_list_has(const char *list, const char *word)
+{
+	return graft_list_has_bytes(list, ',', word, strlen(word));
 }
 
 bool graft_is_in(const char *const *items, size_t n, const char *item)

@@ -16,6 +16,8 @@ bool graft_ends_with(const char *text, const char *suffix);
 bool graft_is_same_text(const char *a, const char *b);
 /* Returns whether one of the words in `list`, which commas separate, equals `word`. */
 bool graft_list_has(const char *list, const char *word);
+/* The same for another separator and the first `length` bytes of `word`. */
+bool graft_list_has_bytes(const char *list, char separator, const char *word, size_t length);
 /* Returns whether one of the n items equals `item`. */
 bool graft_is_in(const char *const *items, size_t n, const char *item);
 /* For qsort(3) and bsearch(3): compares elements of type `const char *` like strcmp(3). */

@@ -3,40 +3,23 @@
  * oci_hook: the JSON of a hook in the hooks.d directories of CRI-O and Podman (SPEC ctk-and-cdi 1.1
  * "OCI hook mode").
  */
-#include <string.h>
-
 #include "base/buffer.h"
-#include "base/cleanup.h"
+#include "base/path.h"
+#include "base/strings.h"
 #include "engine/engine.h"
 #include "formats/json/json.h"
 
 static const char search_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/* Whether a directory of `length` bytes is in the search path. */
-static bool is_searched(const char *directory, size_t length)
-{
-	const char *next = search_path;
-
-	for (;;) {
-		size_t n = strcspn(next, ":");
-
-		if (n == length && strncmp(next, directory, n) == 0)
-			return true;
-		if (!next[n])
-			return false;
-		next += n + 1;
-	}
-}
-
 int graft_engine_oci_hook(const char *hook_path, struct graft_arena *arena, struct graft_engine_text *ret_text,
 			  struct graft_error *err)
 {
-	const char *slash = strrchr(hook_path, '/'), *base = slash ? slash + 1 : hook_path, *environment;
-	size_t length = slash ? (size_t)(slash - hook_path) : 0;
+	const char *name = graft_path_name(hook_path), *environment;
+	size_t length = name > hook_path ? (size_t)(name - hook_path) - 1 : 0;
 	struct graft_buffer text = { 0 };
 	int rc = 0;
 
-	environment = length == 0 || is_searched(hook_path, length)
+	environment = length == 0 || graft_list_has_bytes(search_path, ':', hook_path, length)
 			  ? graft_arena_printf(arena, "PATH=%s", search_path)
 			  : graft_arena_printf(arena, "PATH=%s:%.*s", search_path, (int)length, hook_path);
 	if (!environment)
@@ -44,7 +27,7 @@ int graft_engine_oci_hook(const char *hook_path, struct graft_arena *arena, stru
 	graft_buffer_string(&text, "{\n  \"version\": \"1.0.0\",\n  \"hook\": {\n    \"path\": ");
 	graft_json_quote(&text, hook_path);
 	graft_buffer_string(&text, ",\n    \"args\": [\n      ");
-	graft_json_quote(&text, base);
+	graft_json_quote(&text, name);
 	graft_buffer_string(&text, ",\n      \"prestart\"\n    ],\n    \"env\": [\n      ");
 	graft_json_quote(&text, environment);
 	graft_buffer_string(&text, "\n    ]\n  },\n  \"when\": {\n    \"always\": true,\n    \"commands\": [\n"

@@ -126,6 +126,14 @@ struct graft_plan *graft_plan_free(struct graft_plan *plan)
 	return NULL;
 }
 
+const struct graft_edit *graft_plan_find(const struct graft_plan *plan, enum graft_edit_kind kind)
+{
+	for (size_t i = 0; i < plan->n_edits; i++)
+		if (plan->edits[i].kind == kind)
+			return &plan->edits[i];
+	return NULL;
+}
+
 void graft_plan_write(const struct graft_plan *plan, struct graft_buffer *out)
 {
 	graft_record_write(&graft_plan_record, plan, out);

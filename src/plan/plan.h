@@ -151,6 +151,8 @@ extern const struct graft_record graft_plan_record, graft_edit_record;
 struct graft_plan *graft_plan_new(void);
 /* Frees a plan and its arena; NULL is allowed. Returns NULL. */
 struct graft_plan *graft_plan_free(struct graft_plan *plan);
+/* Returns the first edit of a kind, or NULL. */
+const struct graft_edit *graft_plan_find(const struct graft_plan *plan, enum graft_edit_kind kind);
 /* Appends the JSON form; equal values give equal bytes. */
 void graft_plan_write(const struct graft_plan *plan, struct graft_buffer *out);
 /*

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strings.h"
+
 #define STANDARD_PLACES "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 bool graft_is_program(const char *path, struct stat *ret_stat)
@@ -20,16 +22,6 @@ struct search {
 	const struct graft_log *log;
 };
 
-static bool has_standard_directory(const char *list, const char *directory, size_t length)
-{
-	for (const char *at = list; at; at = strchr(at, ':')) {
-		at += at[0] == ':';
-		if (strncmp(at, directory, length) == 0 && (at[length] == ':' || at[length] == '\0'))
-			return true;
-	}
-	return false;
-}
-
 /* Searches the directories of `list`, except for those that are also in `without`. */
 static bool search_list(const struct search *search, const char *list, const char *without, char path[PATH_MAX])
 {
@@ -40,7 +32,7 @@ static bool search_list(const struct search *search, const char *list, const cha
 
 		at += at[0] == ':';
 		length = (int)strcspn(at, ":");
-		if (has_standard_directory(without, at, (size_t)length))
+		if (graft_list_has_bytes(without, ':', at, (size_t)length))
 			continue;
 		if (at[0] != '/') {
 			graft_debug(search->log, "ignoring '%.*s' in PATH: it is not absolute", length, at);

@@ -36,14 +36,6 @@ static int call_step(const struct graft_namespace_options *options, const char *
 	return options->step ? options->step(options->arg, step, err) : 0;
 }
 
-static bool has_edit_kind(const struct graft_plan *plan, enum graft_edit_kind kind)
-{
-	for (size_t i = 0; i < plan->n_edits; i++)
-		if (plan->edits[i].kind == kind)
-			return true;
-	return false;
-}
-
 /*
  * Hundreds of MIG or IMEX nodes need more descriptors than the usual soft limit. *ret_old receives
  * the limit to restore.
@@ -283,27 +275,6 @@ static int cross_the_line(struct graft_apply *apply, struct graft_error *err)
 	return become_owner(apply, err);
 }
 
-/* Finds the edit for the loader's cache; a plan has at most one. */
-static const struct graft_edit *find_ldcache(const struct graft_plan *plan)
-{
-	for (size_t i = 0; i < plan->n_edits; i++)
-		if (plan->edits[i].kind == GRAFT_EDIT_LDCACHE)
-			return &plan->edits[i];
-	return NULL;
-}
-
-/* Whether the plan itself makes files that the loader has to find. */
-static bool makes_files(const struct graft_plan *plan)
-{
-	for (size_t i = 0; i < plan->n_edits; i++) {
-		enum graft_edit_kind kind = plan->edits[i].kind;
-
-		if (kind == GRAFT_EDIT_BIND || kind == GRAFT_EDIT_SYMLINK)
-			return true;
-	}
-	return false;
-}
-
 /*
  * Mount points change the times of directories, which show whether the cache is up to date, so this
  * precedes all edits unless the cache is rebuilt anyway.
@@ -311,8 +282,11 @@ static bool makes_files(const struct graft_plan *plan)
 static int work_out_ldcache(struct graft_apply *apply, const struct graft_namespace_options *options,
 			    struct graft_error *err)
 {
-	const struct graft_edit *edit = find_ldcache(apply->plan);
-	bool early = options->early || (!options->rebuild_ldcache && makes_files(apply->plan));
+	const struct graft_edit *edit = graft_plan_find(apply->plan, GRAFT_EDIT_LDCACHE);
+	/* What the plan itself mounts and links comes after this. */
+	bool makes_files = graft_plan_find(apply->plan, GRAFT_EDIT_BIND) ||
+			   graft_plan_find(apply->plan, GRAFT_EDIT_SYMLINK);
+	bool early = options->early || (!options->rebuild_ldcache && makes_files);
 	struct graft_loader_wish wish;
 
 	/* musl has no cache, but a rebuild would also include the soname links. */
@@ -350,7 +324,7 @@ static int allow_devices(const struct graft_apply *apply, struct graft_cgroup *c
 /* Device rules are written with our own ids: the cgroup's files are the host's. */
 static int apply_cgroup(struct graft_apply *apply, struct graft_cgroup *cgroup, struct graft_error *err)
 {
-	if (!cgroup || cgroup->version == 0 || !has_edit_kind(apply->plan, GRAFT_EDIT_CGROUP))
+	if (!cgroup || cgroup->version == 0 || !graft_plan_find(apply->plan, GRAFT_EDIT_CGROUP))
 		return 0;
 	graft_identity_leave(&apply->identity);
 	if (allow_devices(apply, cgroup, err) < 0) {
@@ -363,7 +337,7 @@ static int apply_cgroup(struct graft_apply *apply, struct graft_cgroup *cgroup, 
 
 static int refresh_ldcache(struct graft_apply *apply, struct graft_error *err)
 {
-	const struct graft_edit *edit = find_ldcache(apply->plan);
+	const struct graft_edit *edit = graft_plan_find(apply->plan, GRAFT_EDIT_LDCACHE);
 
 	return edit ? graft_ldcache_refresh(&apply->root, edit, &apply->loader, apply->journal, apply->log, err) : 0;
 }

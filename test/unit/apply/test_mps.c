@@ -100,10 +100,32 @@ static void test_whose(void **state)
 	assert_int_equal(test_remove_folder(p.folder), 0);
 }
 
+/* A daemon that is asked until it answers, and whose keeper runs for months: answers take little memory. */
+static void test_answers_are_short(void **state)
+{
+	char folder[] = "/tmp/graft-mps-XXXXXX", path[64];
+	struct graft_arena *small = graft_arena_new((size_t)32 << 10);
+	struct graft_mps mps = { .pipe = "/run/m", .log = "/run/m", .arena = small };
+	struct graft_error err = { .status = GRAFT_OK };
+	const char *answer = "";
+
+	mps.path = mkdtemp(folder);
+	assert_non_null(mps.path);
+	(void)snprintf(path, sizeof(path), "%s/" DAEMON, folder);
+	test_put(AT_FDCWD, path, "#!/bin/sh\nread command && echo answer to $command\n");
+	assert_int_equal(chmod(path, 0755), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(graft_mps_ask(&mps, "get_server_list", &answer, &err), 0);
+	assert_string_equal(answer, "answer to get_server_list");
+	(void)graft_arena_free(small);
+	assert_int_equal(test_remove_folder(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_whose, arena_setup, arena_teardown),
+		cmocka_unit_test(test_answers_are_short),
 	};
 
 	return cmocka_run_group_tests_name("mps", tests, NULL, NULL);
