@@ -509,7 +509,7 @@ static bool is_daemon(const struct graft_mps *mps, const struct graft_root *proc
 pid_t graft_mps_pid(const struct graft_mps *mps)
 {
 	auto_root struct graft_root proc = GRAFT_ROOT_INIT;
-	struct graft_arena *scratch = graft_arena_new(SCRATCH_MAX);
+	auto_arena struct graft_arena *scratch = graft_arena_new(SCRATCH_MAX);
 	const char **names = NULL;
 	size_t n = 0;
 	long found = 0;
@@ -520,21 +520,17 @@ pid_t graft_mps_pid(const struct graft_mps *mps)
 		if (names[i][0] >= '1' && names[i][0] <= '9' && is_daemon(mps, &proc, names[i], scratch))
 			found = strtol(names[i], NULL, 10);
 	}
-	(void)graft_arena_free(scratch);
 	return (pid_t)found;
 }
 
 bool graft_mps_has_pid(const struct graft_mps *mps, pid_t pid)
 {
 	auto_root struct graft_root proc = GRAFT_ROOT_INIT;
-	struct graft_arena *scratch = graft_arena_new(SCRATCH_MAX);
+	auto_arena struct graft_arena *scratch = graft_arena_new(SCRATCH_MAX);
 	char name[16];
-	bool is;
 
 	(void)snprintf(name, sizeof(name), "%d", (int)pid);
-	is = scratch && graft_root_open(&proc, "/proc", NULL) == 0 && is_daemon(mps, &proc, name, scratch);
-	(void)graft_arena_free(scratch);
-	return is;
+	return scratch && graft_root_open(&proc, "/proc", NULL) == 0 && is_daemon(mps, &proc, name, scratch);
 }
 
 /*

@@ -60,19 +60,16 @@ const char *graft_own_config(struct graft_arena *arena)
 
 static bool is_in_modules(const char *proc)
 {
-	struct graft_arena *arena = graft_arena_new(MODULES_MAX * 2);
+	auto_arena struct graft_arena *arena = graft_arena_new(MODULES_MAX * 2);
 	char path[PATH_MAX];
 	const char *text = NULL;
 	auto_close int fd = -1;
 	size_t length = 0;
-	bool is;
 
 	(void)snprintf(path, sizeof(path), "%s/modules", proc);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	is = arena && fd >= 0 && graft_read_fd(fd, MODULES_MAX, arena, &text, &length) == 0 &&
-	     (graft_starts_with(text, "nvidia ") || strstr(text, "\nnvidia "));
-	(void)graft_arena_free(arena);
-	return is;
+	return arena && fd >= 0 && graft_read_fd(fd, MODULES_MAX, arena, &text, &length) == 0 &&
+	       (graft_starts_with(text, "nvidia ") || strstr(text, "\nnvidia "));
 }
 
 bool graft_driver_is_loaded(const char *proc)

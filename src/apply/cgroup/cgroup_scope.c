@@ -73,29 +73,25 @@ static int confine_v1(int dir_fd, const struct graft_cgroup_scope *scope, struct
 int graft_cgroup_scope_enter(const struct graft_cgroup_place *place, const struct graft_cgroup_scope *scope,
 			     const struct graft_log *log, struct graft_error *err)
 {
-	struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
+	auto_arena struct graft_arena *arena = graft_arena_new((size_t)1 << 20);
 	const char *path = arena ? graft_arena_printf(arena, "%s%s", place->mount, place->path) : NULL;
 	auto_close int dir_fd = path && mkdir(path, 0755) == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	int rc = dir_fd < 0 ? graft_fail(err, GRAFT_CGROUP, errno, "cannot make the cgroup %s", place->path) : 0;
+	int rc;
 
-	if (rc == 0)
-		rc = place->version == 1 ? confine_v1(dir_fd, scope, err)
-					 : graft_cgroup_v2_confine(dir_fd, scope, log, err);
-	if (rc == 0) {
-		rc = write_cgroup_file(dir_fd, "cgroup.procs", "0");
-		if (rc < 0)
-			rc = graft_fail(err, GRAFT_CGROUP, -rc, "cannot enter the cgroup %s", place->path);
-	}
-	(void)graft_arena_free(arena);
-	return rc;
+	if (dir_fd < 0)
+		return graft_fail(err, GRAFT_CGROUP, errno, "cannot make the cgroup %s", place->path);
+	if ((place->version == 1 ? confine_v1(dir_fd, scope, err) : graft_cgroup_v2_confine(dir_fd, scope, log, err)) <
+	    0)
+		return -1;
+	rc = write_cgroup_file(dir_fd, "cgroup.procs", "0");
+	return rc < 0 ? graft_fail(err, GRAFT_CGROUP, -rc, "cannot enter the cgroup %s", place->path) : 0;
 }
 
 void graft_cgroup_scope_remove(const struct graft_cgroup_place *place)
 {
-	struct graft_arena *arena = graft_arena_new((size_t)1 << 16);
+	auto_arena struct graft_arena *arena = graft_arena_new((size_t)1 << 16);
 	const char *path = arena ? graft_arena_printf(arena, "%s%s", place->mount, place->path) : NULL;
 
 	if (path)
 		(void)rmdir(path);
-	(void)graft_arena_free(arena);
 }

@@ -153,7 +153,7 @@ static int allow_one(struct graft_cgroup *cgroup, const char *list, const struct
 int graft_cgroup_v1_allow(struct graft_cgroup *cgroup, const struct graft_device_rule *rules, size_t n_rules,
 			  const struct graft_log *log, struct graft_error *err)
 {
-	struct graft_arena *arena = graft_arena_new(2 * LIST_MAX);
+	auto_arena struct graft_arena *arena = graft_arena_new(2 * LIST_MAX);
 	const char *list = NULL;
 	size_t n_before = cgroup->n_changes;
 	int r;
@@ -165,14 +165,13 @@ int graft_cgroup_v1_allow(struct graft_cgroup *cgroup, const struct graft_device
 		r = allow_one(cgroup, list, &rules[i], log, err);
 	while (r < 0 && cgroup->n_changes > n_before)
 		(void)graft_cgroup_v1_undo(cgroup, &cgroup->changes[--cgroup->n_changes]);
-	graft_arena_free(arena);
 	return r;
 }
 
 int graft_cgroup_v1_look(struct graft_cgroup *cgroup, const struct graft_device_rule *accesses, size_t n,
 			 enum graft_device_answer *ret_answers, struct graft_error *err)
 {
-	struct graft_arena *arena = graft_arena_new(2 * LIST_MAX);
+	auto_arena struct graft_arena *arena = graft_arena_new(2 * LIST_MAX);
 	struct graft_device_rule exact;
 	const char *list = NULL;
 	int r;
@@ -187,6 +186,5 @@ int graft_cgroup_v1_look(struct graft_cgroup *cgroup, const struct graft_device_
 
 		ret_answers[i] = allowed ? GRAFT_ANSWER_ALLOWED : GRAFT_ANSWER_DENIED;
 	}
-	graft_arena_free(arena);
 	return r;
 }

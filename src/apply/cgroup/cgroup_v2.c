@@ -510,29 +510,28 @@ int graft_cgroup_v2_confine(int dir_fd, const struct graft_cgroup_scope *scope, 
 			    struct graft_error *err)
 {
 	const struct program program = { .name = PROGRAM_NAME };
-	struct work work = { .cgroup_fd = dir_fd, .log = log };
+	__attribute__((cleanup(v2_work_done))) struct work work = { .cgroup_fd = dir_fd,
+								    .arena = graft_arena_new(ARENA_MAX),
+								    .log = log };
 	struct bpf_insn forbid[GRAFT_COUNT(no_gpu)], *insns;
-	int fd = -1, rc = -1;
+	auto_close int fd = -1;
 	size_t n;
+	int rc;
 
-	work.arena = graft_arena_new(ARENA_MAX);
 	if (!work.arena)
 		return graft_fail_memory(err);
 	memcpy(forbid, no_gpu, sizeof(forbid));
 	if (scope->caps_major > 0)
 		forbid[NO_GPU_CAPS].imm = (int32_t)scope->caps_major;
 	if (graft_device_program_prepend(forbid, GRAFT_COUNT(forbid), scope->rules, scope->n_rules, work.arena, &insns,
-					 &n, err) == 0)
-		fd = load_device_program(&work, &program, insns, n, err);
-	if (fd >= 0) {
-		rc = attach(dir_fd, fd, -1, BPF_F_ALLOW_MULTI);
-		/* A cgroup above has a program that must be the only one, or be replaced. */
-		if (rc == -EPERM)
-			rc = attach(dir_fd, fd, -1, 0);
-		if (rc < 0)
-			rc = graft_fail(err, GRAFT_CGROUP, -rc, "cannot attach a device program");
-		(void)close(fd);
-	}
-	(void)graft_arena_free(work.arena);
-	return rc;
+					 &n, err) < 0)
+		return -1;
+	fd = load_device_program(&work, &program, insns, n, err);
+	if (fd < 0)
+		return -1;
+	rc = attach(dir_fd, fd, -1, BPF_F_ALLOW_MULTI);
+	/* A cgroup above has a program that must be the only one, or be replaced. */
+	if (rc == -EPERM)
+		rc = attach(dir_fd, fd, -1, 0);
+	return rc < 0 ? graft_fail(err, GRAFT_CGROUP, -rc, "cannot attach a device program") : 0;
 }

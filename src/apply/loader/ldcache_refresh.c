@@ -194,14 +194,13 @@ static int apply_links(const struct refresh *refresh, const struct graft_loader_
 static int write_own_conf(const struct refresh *refresh, const struct graft_edit *edit, struct graft_error *err)
 {
 	const struct graft_loader_wish wish = graft_ldcache_wish(edit);
-	struct graft_arena *arena = graft_arena_new(ARENA_MAX);
+	auto_arena struct graft_arena *arena = graft_arena_new(ARENA_MAX);
 	const char *text = arena ? graft_loader_own_conf(&wish, arena) : NULL;
 	size_t length = graft_journal_length(refresh->journal);
 	struct graft_error why = { .status = GRAFT_OK };
 	char reason[sizeof(why.msg) + sizeof(why.ctx)];
 	int rc = text ? write_etc_file(refresh, GRAFT_LDSOCONF_OWN, text, strlen(text), &why) : graft_fail_memory(&why);
 
-	graft_arena_free(arena);
 	if (rc == 0)
 		return 0;
 	if (why.status == GRAFT_NO_MEMORY)

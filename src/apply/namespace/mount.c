@@ -174,7 +174,7 @@ static void end_change(const struct graft_mounter *mounter)
 
 static int read_table(struct graft_mounter *mounter)
 {
-	struct graft_arena *arena = graft_arena_new(MAX_TABLE);
+	auto_arena struct graft_arena *arena = graft_arena_new(MAX_TABLE);
 	const char *bytes = "";
 	size_t length;
 	int rc = !arena ? -ENOMEM : lseek(mounter->table_fd, 0, SEEK_SET) < 0 ? -errno : 0;
@@ -185,7 +185,6 @@ static int read_table(struct graft_mounter *mounter)
 	mounter->table.max = 2 * (size_t)MAX_TABLE;
 	graft_buffer_char(&mounter->table, '\n');
 	graft_buffer_string(&mounter->table, bytes);
-	graft_arena_free(arena);
 	if (rc == 0 && graft_buffer_failed(&mounter->table))
 		rc = -ENOMEM;
 	mounter->is_table_old = rc < 0;

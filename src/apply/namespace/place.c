@@ -117,17 +117,14 @@ int graft_place_parent(struct graft_place *place, const char *target, enum graft
 /* Finds the directory entry of a spot, with all links resolved, by which it can be found again. */
 static int find_parent(const struct graft_place *place, const char *target, struct graft_spot *spot)
 {
-	struct graft_arena *arena = graft_arena_new(2 * (size_t)PATH_MAX);
+	auto_arena struct graft_arena *arena = graft_arena_new(2 * (size_t)PATH_MAX);
 	const char *path = NULL;
 	int rc;
 
 	if (!arena)
 		return -ENOMEM;
 	rc = graft_image_root_resolve(place->root, target, arena, &path, NULL);
-	if (rc == 0)
-		rc = graft_image_root_parent(place->root, path, &spot->parent_fd, spot->name);
-	graft_arena_free(arena);
-	return rc;
+	return rc < 0 ? rc : graft_image_root_parent(place->root, path, &spot->parent_fd, spot->name);
 }
 
 /* Resolves the target from the root: follows links and makes missing parents. */

@@ -141,8 +141,8 @@ static int seclude(struct graft_seclusion *seclusion, int id, struct graft_arena
 
 int graft_seclude(struct graft_seclusion *seclusion, int fd)
 {
-	int id = mount_id(seclusion, fd), rc;
-	struct graft_arena *arena;
+	auto_arena struct graft_arena *arena = NULL;
+	int id = mount_id(seclusion, fd);
 
 	if (id < 0)
 		return id;
@@ -151,9 +151,7 @@ int graft_seclude(struct graft_seclusion *seclusion, int fd)
 	if (seclusion->spared_fd >= 0 && mount_id(seclusion, seclusion->spared_fd) == id)
 		return GRAFT_SECLUDE_SPARED;
 	arena = graft_arena_new(MAX_ARENA);
-	rc = arena ? seclude(seclusion, id, arena) : -ENOMEM;
-	graft_arena_free(arena);
-	return rc;
+	return arena ? seclude(seclusion, id, arena) : -ENOMEM;
 }
 
 void graft_seclude_end(struct graft_seclusion *seclusion, const struct graft_log *log)

@@ -348,16 +348,13 @@ static bool is_mounted_once(const struct graft_mountinfo *mounts, size_t n, uint
 static bool is_once_in_table(const struct graft_image_root *root, uint64_t id, dev_t dev)
 {
 	auto_close int fd = openat(root->proc_fd, "self/mountinfo", O_RDONLY | O_CLOEXEC);
-	struct graft_arena *arena = fd < 0 ? NULL : graft_arena_new(4 * MOUNTINFO_MAX);
+	auto_arena struct graft_arena *arena = fd < 0 ? NULL : graft_arena_new(4 * MOUNTINFO_MAX);
 	struct graft_mountinfo *mounts;
 	const char *text;
 	size_t length, n;
-	bool once = arena && graft_read_fd(fd, MOUNTINFO_MAX, arena, &text, &length) == 0 &&
-		    graft_procfs_mountinfo(text, length, arena, &mounts, &n) == 0 &&
-		    is_mounted_once(mounts, n, id, dev);
 
-	graft_arena_free(arena);
-	return once;
+	return arena && graft_read_fd(fd, MOUNTINFO_MAX, arena, &text, &length) == 0 &&
+	       graft_procfs_mountinfo(text, length, arena, &mounts, &n) == 0 && is_mounted_once(mounts, n, id, dev);
 }
 
 void graft_target_find_dev(struct graft_image_root *root, const struct graft_oci_dev *config)

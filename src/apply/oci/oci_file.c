@@ -29,7 +29,7 @@ int graft_oci_file_read(const char *bundle, struct graft_json_document **ret_doc
 	char path[PATH_MAX];
 	const char *bytes;
 	size_t length;
-	struct graft_arena *arena;
+	auto_arena struct graft_arena *arena = NULL;
 	auto_close int fd = open(path_of(bundle, path, sizeof(path)), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	int rc;
 
@@ -40,11 +40,10 @@ int graft_oci_file_read(const char *bundle, struct graft_json_document **ret_doc
 		return graft_fail_memory(err);
 	rc = graft_read_fd(fd, TEXT_MAX, arena, &bytes, &length);
 	if (rc < 0)
-		(void)graft_fail_errno(err, -rc, "error reading OCI specification file '%s'", path);
-	else if (graft_json_document_parse_first(path, bytes, length, ret_document, err) < 0)
-		rc = graft_wrap(err, "error loading OCI specification from file: error reading OCI specification");
-	(void)graft_arena_free(arena);
-	return rc < 0 ? -1 : 0;
+		return graft_fail_errno(err, -rc, "error reading OCI specification file '%s'", path);
+	if (graft_json_document_parse_first(path, bytes, length, ret_document, err) < 0)
+		return graft_wrap(err, "error loading OCI specification from file: error reading OCI specification");
+	return 0;
 }
 
 static int replace_config_json(const char *bundle, const struct graft_buffer *text)

@@ -385,7 +385,7 @@ int graft_apply_to_oci(const struct graft_plan *plan, const char *bundle, const 
 		       const struct graft_oci_options *options, struct graft_json_document *document,
 		       struct graft_error *err)
 {
-	struct graft_arena *arena = graft_arena_new(ARENA_MAX);
+	auto_arena struct graft_arena *arena = graft_arena_new(ARENA_MAX);
 	int rc;
 
 	if (options->ret_waiting)
@@ -395,6 +395,5 @@ int graft_apply_to_oci(const struct graft_plan *plan, const char *bundle, const 
 	rc = apply_to_oci(plan, bundle, spec, options, arena, document, err);
 	if (rc < 0 && options->ret_waiting)
 		graft_oci_waiting_done(options->ret_waiting);
-	graft_arena_free(arena);
 	return rc;
 }
