@@ -483,19 +483,21 @@ static bool take_previous(struct choosing *choosing)
 /* Takes the lowest free slot of the GPU of which most slots are held, or fewest. */
 static void take_slot(struct choosing *choosing, const struct graft_lendable_gpu **group, size_t n)
 {
+	const struct graft_lendable_gpu **best = NULL;
 	uint32_t best_free = 0;
-	size_t best = n;
 
 	for (size_t i = 0; i < n; i++) {
 		uint32_t free = group[i] ? graft_lease_free_slots(choosing->leases, choosing->n_leases, group[i]) : 0;
 
-		if (!group[i] || (best < n && (choosing->claim->spread ? free <= best_free : free >= best_free)))
+		if (!group[i] || (best && (choosing->claim->spread ? free <= best_free : free >= best_free)))
 			continue;
-		best = i;
+		best = &group[i];
 		best_free = free;
 	}
-	take_device(choosing, group[best], NULL);
-	group[best] = NULL;
+	if (!best)
+		return;
+	take_device(choosing, *best, NULL);
+	*best = NULL;
 }
 
 /*
@@ -557,7 +559,7 @@ static int choose_slots(struct choosing *choosing, struct graft_error *err)
 		return err && err->status == GRAFT_BUSY ? fail_other_user(choosing, err) : -1;
 	if (take_previous(choosing))
 		return 0;
-	while (choosing->n_slots < choosing->claim->count)
+	for (uint32_t i = 0; i < choosing->claim->count; i++)
 		take_slot(choosing, group, n);
 	return 0;
 }
