@@ -172,11 +172,23 @@ static const struct relation *find_relation(const struct span *text)
 	return NULL;
 }
 
+/*
+ * Returns what is before a comparison's operator: all of it if there is none. It does not look past
+ * the comparison, since an image may have many.
+ */
+static struct span name_of_fact(const struct span *comparison)
+{
+	size_t length = 0;
+
+	while (length < comparison->length && !strchr(OPERATOR_CHARACTERS, comparison->at[length]))
+		length++;
+	return (struct span){ comparison->at, length };
+}
+
 /* Returns the row of the fact that a comparison is about, or NULL. */
 static const struct named_fact *find_fact(const struct span *comparison)
 {
-	size_t length = strcspn(comparison->at, OPERATOR_CHARACTERS);
-	const struct span name = { comparison->at, length < comparison->length ? length : comparison->length };
+	const struct span name = name_of_fact(comparison);
 
 	for (size_t i = 0; i < GRAFT_COUNT(named_facts); i++) {
 		if (span_is(&name, named_facts[i].name))
@@ -199,7 +211,7 @@ static const char *value_of_fact(const struct graft_requirement_facts *facts, co
 static enum outcome evaluate_comparison(const struct span *text, const struct graft_requirement_facts *facts,
 					unsigned int *ret_missing)
 {
-	struct span name = { text->at, strcspn(text->at, OPERATOR_CHARACTERS) }, symbol, value;
+	struct span name = name_of_fact(text), symbol, value;
 	const struct named_fact *fact = find_fact(text);
 	const struct relation *relation;
 	const char *exact;
@@ -319,7 +331,7 @@ int graft_requirement_fail(const char *expression, struct graft_error *err)
  */
 static bool says_something(const struct span *comparison)
 {
-	return find_fact(comparison) || strcspn(comparison->at, OPERATOR_CHARACTERS) >= comparison->length;
+	return find_fact(comparison) || name_of_fact(comparison).length == comparison->length;
 }
 
 /* Removes the comparisons of unknown facts, and alternatives that consist only of such. */

@@ -279,19 +279,35 @@ static void test_version_compare(void **state)
 	};
 	static const char *const signs[] = { "<", "=", ">" };
 
-	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
-		const struct graft_requirement_facts facts = { .driver = rows[i].a };
+	for (size_t i = 0; i < 2 * GRAFT_COUNT(rows); i++) {
+		bool turned = i % 2 != 0;
+		const char *a = turned ? rows[i / 2].b : rows[i / 2].a, *b = turned ? rows[i / 2].a : rows[i / 2].b;
+		int wanted = turned ? -rows[i / 2].wanted : rows[i / 2].wanted;
+		const struct graft_requirement_facts facts = { .driver = a };
 
-		for (int sign = -1; sign <= 1 && rows[i].b[0] != '\0'; sign++) {
-			enum graft_requirement_result result;
+		for (int sign = -1; sign <= 1 && b[0] != '\0'; sign++) {
 			unsigned int missing;
 			char expression[64];
 
-			(void)snprintf(expression, sizeof(expression), "driver%s%s", signs[sign + 1], rows[i].b);
-			assert_int_equal(graft_requirement_evaluate(expression, &facts, &result, &missing, NULL), 0);
-			assert_int_equal(result,
-					 sign == rows[i].wanted ? GRAFT_REQUIREMENT_TRUE : GRAFT_REQUIREMENT_FALSE);
+			(void)snprintf(expression, sizeof(expression), "driver%s%s", signs[sign + 1], b);
+			if (evaluate(expression, &facts, &missing) != (sign == wanted ? T : F))
+				fail_msg("%s with %s", expression, a);
 		}
+	}
+}
+
+static void test_no_versions(void **state)
+{
+	static const char *const rows[][2] = { { "12.x", "12" }, { "v12", "12" }, { "12", "12-1" }, { "12", "12 .1" } };
+	unsigned int missing;
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const struct graft_requirement_facts facts = { .driver = rows[i][0] };
+		char expression[64];
+
+		(void)snprintf(expression, sizeof(expression), "driver>%s", rows[i][1]);
+		if (evaluate(expression, &facts, &missing) != BAD)
+			fail_msg("%s with %s", expression, rows[i][0]);
 	}
 }
 
@@ -305,6 +321,7 @@ int main(void)
 		cmocka_unit_test(test_lazy_agrees_with_eager),
 		cmocka_unit_test(test_failure_text),
 		cmocka_unit_test(test_version_compare),
+		cmocka_unit_test(test_no_versions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

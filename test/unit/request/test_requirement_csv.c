@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requirements in mode csv: SPEC runtime-and-hook 9.5, 14.14. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../unit.h"
@@ -88,11 +89,35 @@ static void test_all_must_hold(void **state)
 	graft_arena_free(arena);
 }
 
+/* An image may set a variable of any length: the work grows with it, not with its square. */
+static void test_many_parts(void **state)
+{
+	static const struct graft_requirement_facts facts = { .cuda = "12.2" };
+	static const size_t length = (size_t)1 << 20;
+	char *parts = malloc(length + 1);
+	const char *const expression[] = { parts };
+	auto_arena struct graft_arena *arena = graft_arena_new((size_t)16 << 20);
+	struct graft_error err = { .status = GRAFT_OK };
+	char text[1024];
+	unsigned int missing;
+
+	assert_non_null(parts);
+	for (size_t i = 0; i < length; i++)
+		parts[i] = i % 2 == 0 ? 'a' : ',';
+	parts[length] = '\0';
+	assert_int_equal(graft_csv_requirements(expression, 1, &facts, arena, &missing, &err), -1);
+	assert_int_equal(err.status, GRAFT_EXPRESSION);
+	assert_string_printed(graft_error_text(&err, text, sizeof(text)),
+			      "requirements not met: '%.*s': invalid expression", 200, parts);
+	free(parts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_all_must_hold),
+		cmocka_unit_test(test_many_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
