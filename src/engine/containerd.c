@@ -355,27 +355,27 @@ static const char *import_of(const struct work *work)
 }
 
 /*
- * Whether the top-level file imports the drop-in already. A relative pattern is relative to that
- * file.
+ * Counts the patterns by which the top-level file imports the drop-in already. A relative pattern
+ * is relative to that file.
  */
-static int is_imported(struct work *work, bool *ret_is)
+static int count_imports(struct work *work, size_t *ret_n)
 {
 	const char *directory = engine_directory_of(work->request->config.path, work->arena), **patterns = NULL;
 	size_t n = 0;
 
-	*ret_is = false;
+	*ret_n = 0;
 	if (!directory)
 		return graft_fail_memory(work->err);
 	if (graft_toml_get_strings(work->root, "imports", work->arena, &patterns, &n, work->err) < 0)
 		return -1;
-	for (size_t i = 0; i < n && !*ret_is; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const char *pattern = patterns[i][0] == '/'
 					  ? patterns[i]
 					  : graft_arena_printf(work->arena, "%s/%s", directory, patterns[i]);
 
 		if (!pattern)
 			return graft_fail_memory(work->err);
-		*ret_is = fnmatch(pattern, drop_in_of(work), FNM_PATHNAME) == 0;
+		*ret_n += fnmatch(pattern, drop_in_of(work), FNM_PATHNAME) == 0;
 	}
 	return 0;
 }
@@ -384,15 +384,15 @@ static int edit_imports(struct work *work)
 {
 	const char *import = import_of(work), *default_key = engine_key(work->arena, DEFAULT_NAME(work->plugin));
 	struct graft_error *err = work->err;
-	bool imported;
+	size_t n_imports;
 
 	if (!import || !default_key)
 		return graft_fail_memory(err);
-	if (is_imported(work, &imported) < 0)
+	if (count_imports(work, &n_imports) < 0)
 		return -1;
 	if (!graft_toml_has(work->root, "version") && set_version(work, work->root) < 0)
 		return -1;
-	if (!imported && graft_toml_append_string(work->root, "imports", import, err) < 0)
+	if (n_imports == 0 && graft_toml_append_string(work->root, "imports", import, err) < 0)
 		return -1;
 	/* A file that is merged key by key cannot remove a key. */
 	if (work->request->merges_deeply && !work->request->set_as_default &&
@@ -434,8 +434,11 @@ static int remove_import(struct work *work, const struct graft_toml *backup)
 		   : graft_toml_remove(work->root, "imports", work->err);
 }
 
-/* Whether the drop-in has a section of the CRI plugin alone, as installers write it. */
-static int is_section_alone(struct work *work, bool *ret_is)
+/*
+ * Whether the drop-in has a section of the CRI plugin, which may be of another version, and whether
+ * that is all it has, as installers write it.
+ */
+static int find_section(struct work *work, bool *ret_has, bool *ret_alone)
 {
 	const char **names, **plugins;
 	size_t n, n_plugins;
@@ -443,9 +446,12 @@ static int is_section_alone(struct work *work, bool *ret_is)
 	if (graft_toml_get_names(work->drop_in, NULL, work->arena, &names, &n, work->err) < 0 ||
 	    graft_toml_get_names(work->drop_in, "plugins", work->arena, &plugins, &n_plugins, work->err) < 0)
 		return -1;
-	*ret_is = n_plugins == 1 && strcmp(plugins[0], work->plugin) == 0;
+	*ret_has = false;
+	for (int version = 1; version <= 3; version++)
+		*ret_has |= graft_is_in(plugins, n_plugins, plugin_of(version));
+	*ret_alone = n_plugins == 1 && strcmp(plugins[0], work->plugin) == 0;
 	for (size_t i = 0; i < n; i++)
-		*ret_is &= strcmp(names[i], "version") == 0 || strcmp(names[i], "plugins") == 0;
+		*ret_alone &= strcmp(names[i], "version") == 0 || strcmp(names[i], "plugins") == 0;
 	return 0;
 }
 
@@ -456,38 +462,40 @@ static int is_section_alone(struct work *work, bool *ret_is)
 static int stop_import(struct work *work)
 {
 	const struct graft_engine_request *request = work->request;
-	bool imported, alone;
+	bool has_section, alone;
+	size_t n_imports;
 
 	if (!request->drop_in.text.bytes)
 		return 0;
-	if (is_imported(work, &imported) < 0 || is_section_alone(work, &alone) < 0)
+	if (count_imports(work, &n_imports) < 0 || find_section(work, &has_section, &alone) < 0)
 		return -1;
-	if (!imported)
+	if (n_imports == 0 || !has_section)
 		return 0;
-	if (alone && !request->import_is_shared && (remove_import(work, NULL) < 0 || is_imported(work, &imported) < 0))
+	if (alone && n_imports == 1 && !request->import_is_shared &&
+	    (remove_import(work, NULL) < 0 || count_imports(work, &n_imports) < 0))
 		return -1;
-	return imported ? engine_note(work->changes, work->arena, ENGINE_WARNS, work->err,
-				      "%s imports %s, which hides the runtime: remove that file, or its section of the "
-				      "CRI plugin, and restart MicroK8s",
-				      request->config.path, drop_in_of(work))
-			: engine_note(work->changes, work->arena, ENGINE_TELLS, work->err,
-				      "%s no longer imports %s, which would hide the runtime", request->config.path,
-				      drop_in_of(work));
+	return n_imports > 0
+		   ? engine_note(work->changes, work->arena, ENGINE_WARNS, work->err,
+				 "%s imports %s, which hides the runtime: remove that file, or its section of the "
+				 "CRI plugin, and restart MicroK8s",
+				 request->config.path, drop_in_of(work))
+		   : engine_note(work->changes, work->arena, ENGINE_TELLS, work->err,
+				 "%s no longer imports %s, which would hide the runtime", request->config.path,
+				 drop_in_of(work));
 }
 
 /* Restores an import of the backup. */
 static int import_again(struct work *work, const struct graft_toml *backup)
 {
 	const char *import = import_of(work), **patterns = NULL;
-	size_t n = 0;
-	bool imported;
+	size_t n = 0, n_imports;
 
 	if (!import)
 		return graft_fail_memory(work->err);
-	if (is_imported(work, &imported) < 0 ||
+	if (count_imports(work, &n_imports) < 0 ||
 	    graft_toml_get_strings(backup, "imports", work->arena, &patterns, &n, work->err) < 0)
 		return -1;
-	return imported || !graft_is_in(patterns, n, import)
+	return n_imports > 0 || !graft_is_in(patterns, n, import)
 		   ? 0
 		   : graft_toml_append_string(work->root, "imports", import, work->err);
 }

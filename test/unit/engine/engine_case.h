@@ -22,6 +22,7 @@ struct engine_case {
 	bool set_as_default, enable_cdi, deep, in_config; /* in_config: --drop-in-config= */
 	const char *expected_config, *expected_drop_in;   /* what they must mean; NULL: no edit */
 	const char *note;                                 /* a part of one; NULL: none is looked for */
+	const char *missing;                              /* a part that none has */
 	bool exactly;                                     /* the expected text, byte for byte */
 	const char *config_path;                          /* NULL: the engine's */
 	bool shared;                                      /* others need the import of the drop-in's directory */
@@ -160,6 +161,8 @@ static void check_case(const struct graft_engine *engine, const struct engine_ca
 	assert_edit(&changes, &request.drop_in, row->expected_drop_in, row->exactly);
 	if (row->note && !has_note(&changes, row->note))
 		fail_msg("no note says '%s'", row->note);
+	if (row->missing && has_note(&changes, row->missing))
+		fail_msg("a note says '%s'", row->missing);
 	take_over(&changes, &request.config);
 	take_over(&changes, &request.drop_in);
 	assert_fine(engine->configure(&request, arena, &again, &err), &err);
