@@ -76,7 +76,7 @@ static int find_lendable(struct keeping *keeping, struct graft_error *err)
 	if (graft_lease_host_read(keeping->config, &claim, keeping->log, keeping->arena, &host, err) < 0)
 		return -1;
 	keeping->lendable = graft_lendable_find(&host, keeping->gpu, &mig);
-	return keeping->lendable
+	return keeping->lendable && !mig
 		   ? 0
 		   : graft_fail(err, GRAFT_UNKNOWN_DEVICE, 0, "this host has no GPU '%.64s'", keeping->gpu);
 }

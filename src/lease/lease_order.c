@@ -35,13 +35,15 @@ static size_t count_devices(const char *list, const char *end)
 	return n;
 }
 
+#define ID_LENGTH 12
+
 /* When the lease of that id was freed: the date in its line, or `otherwise`. */
 static int64_t find_freed(const char *log, const char *id, int64_t otherwise)
 {
 	char text[32];
 	const char *found, *line;
 
-	(void)snprintf(text, sizeof(text), " freed %.12s ", id);
+	(void)snprintf(text, sizeof(text), " freed %.*s ", ID_LENGTH, id);
 	found = strstr(log, text);
 	if (!found)
 		return otherwise;
@@ -78,11 +80,13 @@ static bool is_owner_of_line(const char *const fields[N_FIELDS], const struct gr
 
 double graft_lease_use(const char *log, const struct graft_lease *owner, int64_t date)
 {
+	const char *first = ""; /* the last lease that others were made of, and its end */
+	int64_t first_ended = 0;
 	double use = 0;
 
 	for (const char *line = log, *next; *line != '\0'; line = next) {
 		const char *end = strchrnul(line, '\n'), *fields[N_FIELDS];
-		int64_t since, until, first_ended = 0;
+		int64_t since, until;
 
 		next = *end == '\n' ? end + 1 : end;
 		if (!split_line(line, end, fields) || !graft_starts_with(fields[FIELD_EVENT], "taken ") ||
@@ -91,10 +95,14 @@ double graft_lease_use(const char *log, const struct graft_lease *owner, int64_t
 		since = strtoll(fields[FIELD_DATE], NULL, 10);
 		until = find_freed(next, fields[FIELD_ID], date);
 		/* What two leases hold counts once: for the second when the first has ended. */
-		if (graft_starts_with(fields[FIELD_CLAIM], "lease:"))
-			first_ended = find_freed(log, fields[FIELD_CLAIM] + strlen("lease:"), date);
-		if (since < first_ended)
-			since = first_ended;
+		if (graft_starts_with(fields[FIELD_CLAIM], "lease:")) {
+			const char *id = fields[FIELD_CLAIM] + strlen("lease:");
+
+			if (strncmp(first, id, ID_LENGTH) != 0)
+				first_ended = find_freed(log, id, date);
+			first = id;
+			since = since < first_ended ? first_ended : since;
+		}
 		if (since < date - DAY_S)
 			since = date - DAY_S;
 		if (until > date)
