@@ -234,13 +234,21 @@ int config_source_begin(struct config_source *source, const struct graft_cluster
 			struct graft_error *err)
 {
 	struct graft_buffer query = { .max = 0 };
+	bool failed;
 
 	source->loop = NULL;
 	if (require_option(source->choice.label, "node-label", "NODE_LABEL", err) < 0 ||
 	    require_option(source->node, "node-name", "NODE_NAME", err) < 0 ||
-	    require_option(source->choice.folder, "config-file-srcdir", "CONFIG_FILE_SRCDIR", err) < 0 ||
-	    graft_cluster_open(cluster, &source->cluster, err) < 0)
+	    require_option(source->choice.folder, "config-file-srcdir", "CONFIG_FILE_SRCDIR", err) < 0)
 		return -1;
+	graft_buffer_string(&query, "fieldSelector=metadata.name%3D");
+	graft_cluster_escape(&query, source->node);
+	/* Without a selector, the answer would be all nodes. */
+	failed = graft_buffer_failed(&query);
+	if (failed || graft_cluster_open(cluster, &source->cluster, err) < 0) {
+		graft_buffer_done(&query);
+		return failed ? graft_fail_memory(err) : -1;
+	}
 	source->loop = cluster->loop;
 	source->log = cluster->log;
 	source->arena = NULL;
@@ -250,11 +258,9 @@ int config_source_begin(struct config_source *source, const struct graft_cluster
 	source->failure[0] = '\0';
 	source->settle = (struct graft_loop_timer){ .due = folder_settled, .arg = source };
 	watch_config_folder(source);
-	graft_buffer_string(&query, "fieldSelector=metadata.name%3D");
-	graft_cluster_escape(&query, source->node);
 	source->query = query.bytes;
 	source->watch = (struct graft_cluster_watch){ .path = "/api/v1/nodes",
-						      .query = graft_buffer_text(&query),
+						      .query = source->query,
 						      .listed = nodes_listed,
 						      .changed = node_changed,
 						      .arg = source };

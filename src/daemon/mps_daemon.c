@@ -241,7 +241,7 @@ static void copy_log(struct mps_daemon *daemon)
 	at = lseek(daemon->log_fd, 0, SEEK_CUR);
 	/* The file was truncated. */
 	if (fstat(daemon->log_fd, &st) == 0 && st.st_size < at)
-		(void)lseek(daemon->log_fd, 0, SEEK_SET);
+		daemon->trimmed_at = lseek(daemon->log_fd, 0, SEEK_SET);
 	while ((n = read(daemon->log_fd, bytes, sizeof(bytes))) > 0) {
 		if (daemon->host->output_fd >= 0)
 			(void)graft_write_all(daemon->host->output_fd, bytes, (size_t)n);

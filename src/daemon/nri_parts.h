@@ -38,7 +38,7 @@ struct nri_request {
 	uint32_t stream;
 	struct graft_arena *arena; /* owned; of everything here */
 	struct graft_nri_container container;
-	struct graft_nri_wish wish;
+	struct graft_nri_demand demand;
 	struct nri_kubelet_question question;
 	const char **ids; /* devices that the kubelet has allocated, if `is_answered` */
 	size_t n_ids;

@@ -172,7 +172,7 @@ static void end_request(struct nri_request *request, const nri_adjustment *adjus
 	count_request(request, adjustment ? NRI_GIVEN : NRI_NOTHING);
 	if (adjustment)
 		graft_info(plugin->log, "container %s of pod %s/%s, by %s: %zu devices, %zu mounts", container->name,
-			   container->namespace_, container->pod, request->wish.origin,
+			   container->namespace_, container->pod, request->demand.origin,
 			   adjustment->linux_part ? adjustment->linux_part->n_devices : 0, adjustment->n_mounts);
 	free_request(request);
 }
@@ -184,13 +184,13 @@ static int decide_request(struct nri_request *request, const struct graft_nri_ho
 			  struct graft_error *err)
 {
 	struct nri_plugin *plugin = request->plugin;
-	struct graft_nri_wish *wish = &request->wish;
+	struct graft_nri_demand *demand = &request->demand;
 
 	const struct graft_strings ids = { .items = request->ids, .n = request->n_ids };
 
-	if (graft_nri_decide(&plugin->policy, host, &ids, wish, plugin->log, request->arena, answer, err) < 0)
+	if (graft_nri_decide(&plugin->policy, host, &ids, demand, plugin->log, request->arena, answer, err) < 0)
 		return -1;
-	if (wish->kind == GRAFT_NRI_NOTHING)
+	if (demand->kind == GRAFT_NRI_NOTHING)
 		return 0;
 	*ret_adjustment = (const void *)nri_message_adjust(&answer->edits, request->arena, err);
 	return *ret_adjustment ? 0 : -1;
@@ -265,9 +265,9 @@ static void try_request(struct nri_request *request)
 	if (graft_arena_failed(request->arena)) {
 		(void)graft_fail_memory(&err);
 		refuse_nri_request(request, NRI_REFUSED, &err);
-	} else if (request->wish.compare && !request->is_answered) {
+	} else if (request->demand.compare && !request->is_answered) {
 		ask_kubelet(request);
-	} else if (request->wish.compare && !graft_nri_is_given(&ids)) {
+	} else if (request->demand.compare && !graft_nri_is_given(&ids)) {
 		end_request(request, NULL);
 	} else if (!nri_host_is_known(&request->plugin->host, request->reading, &host)) {
 		request->waits_for_host = true;
@@ -345,9 +345,10 @@ void nri_request_create(void *service, struct graft_ttrpc_call *call)
 	if (nri_message_view(message->pod ? &message->pod->base : NULL,
 			     message->container ? &message->container->base : NULL, request->arena, &request->container,
 			     &err) < 0 ||
-	    graft_nri_read(&plugin->policy, &request->container, plugin->log, request->arena, &request->wish, &err) < 0)
+	    graft_nri_read(&plugin->policy, &request->container, plugin->log, request->arena, &request->demand, &err) <
+		0)
 		refuse_nri_request(request, NRI_REFUSED, &err);
-	else if (request->wish.kind == GRAFT_NRI_NOTHING)
+	else if (request->demand.kind == GRAFT_NRI_NOTHING)
 		end_request(request, NULL);
 	else
 		try_request(request);
@@ -423,8 +424,8 @@ static void look_at_existing(struct nri_plugin *plugin, const nri_pod *pod, cons
 	request->existing = copy_message(&container->base, arena);
 	if (!pod || !request->existing ||
 	    nri_message_view(&pod->base, &request->existing->base, arena, &request->container, &err) < 0 ||
-	    graft_nri_read(&plugin->policy, &request->container, &quiet, arena, &request->wish, &err) < 0 ||
-	    request->wish.kind == GRAFT_NRI_NOTHING)
+	    graft_nri_read(&plugin->policy, &request->container, &quiet, arena, &request->demand, &err) < 0 ||
+	    request->demand.kind == GRAFT_NRI_NOTHING)
 		free_request(request);
 	else
 		try_request(request);
