@@ -121,10 +121,10 @@ static void choose_devices(void)
 {
 	static struct device all[SIM_MAX_GPUS * (1 + SIM_MAX_MIG)];
 	unsigned int n_plain, n = list_visible(all, &n_plain);
-	const char *wish = secure_getenv("CUDA_VISIBLE_DEVICES");
+	const char *text = secure_getenv("CUDA_VISIBLE_DEVICES");
 
 	state.n_devices = 0;
-	if (!wish) {
+	if (!text) {
 		/*
 		 * MIG devices are never mixed with whole GPUs, and only one of them is used at a
 		 * time.
@@ -135,14 +135,14 @@ static void choose_devices(void)
 		state.n_devices = n_default;
 		return;
 	}
-	while (*wish != '\0' && state.n_devices < SIM_MAX_GPUS) {
-		size_t length = strcspn(wish, ",");
-		int place = find_item(all, n, n_plain, wish, length);
+	while (*text != '\0' && state.n_devices < SIM_MAX_GPUS) {
+		size_t length = strcspn(text, ",");
+		int place = find_item(all, n, n_plain, text, length);
 
 		if (place < 0)
 			return;
 		state.devices[state.n_devices++] = all[place];
-		wish += length + (wish[length] == ',');
+		text += length + (text[length] == ',');
 	}
 }
 

@@ -64,7 +64,7 @@ static const struct graft_record answer_record = { "loader_cache", sizeof(struct
 /* The request and the results. */
 struct work {
 	const struct graft_image_root *root;
-	const struct graft_loader_wish *wish;
+	const struct graft_loader_additions *additions;
 	const struct graft_log *log;
 	struct graft_arena *arena;
 	struct answer *answer;
@@ -186,8 +186,8 @@ static bool has_unlisted(struct freshness *freshness)
 	const char *const *dirs = freshness->conf->dirs;
 
 	for (size_t i = 0; i < freshness->conf->n_dirs; i++) {
-		if (graft_is_in(freshness->work->wish->missing_folders, freshness->work->wish->n_missing_folders,
-				dirs[i]) ||
+		if (graft_is_in(freshness->work->additions->missing_folders,
+				freshness->work->additions->n_missing_folders, dirs[i]) ||
 		    is_settled(freshness, dirs[i]))
 			continue;
 		if (graft_ldcache_scan_directory(&freshness->scan, dirs[i], NULL) < 0)
@@ -241,12 +241,12 @@ static enum content compare_content(const struct work *work, const char *path, c
 		   : CONTENT_OTHER;
 }
 
-const char *graft_loader_own_conf(const struct graft_loader_wish *wish, struct graft_arena *arena)
+const char *graft_loader_own_conf(const struct graft_loader_additions *additions, struct graft_arena *arena)
 {
 	const char *text = CONF_COMMENT;
 
-	for (size_t i = 0; i < wish->n_missing_folders && text; i++)
-		text = graft_arena_printf(arena, "%s%s\n", text, wish->missing_folders[i]);
+	for (size_t i = 0; i < additions->n_missing_folders && text; i++)
+		text = graft_arena_printf(arena, "%s%s\n", text, additions->missing_folders[i]);
 	return text;
 }
 
@@ -289,11 +289,11 @@ static int include_own_conf(const struct work *work, struct graft_buffer *bytes,
 static int configure_missing_folders(struct work *work, struct graft_ldsoconf *ret_conf, struct graft_buffer *bytes,
 				     enum content *ret_was, struct graft_error *err)
 {
-	bool is_needed = work->wish->n_missing_folders > 0;
+	bool is_needed = work->additions->n_missing_folders > 0;
 
 	*ret_was = CONTENT_NONE;
 	if (is_needed || has_own_conf(work)) {
-		work->own_text = graft_loader_own_conf(work->wish, work->arena);
+		work->own_text = graft_loader_own_conf(work->additions, work->arena);
 		if (!work->own_text)
 			return graft_fail_memory(err);
 		*ret_was = compare_content(work, GRAFT_LDSOCONF_OWN, work->own_text, strlen(work->own_text));
@@ -328,8 +328,8 @@ static int rebuild(struct work *work, const struct graft_ldsoconf *conf, bool ea
 		if (graft_ldcache_scan_directory(&scan, conf->dirs[i], err) < 0)
 			return -1;
 	/* Folders that /etc/ld.so.conf will include only after it has been written. */
-	for (size_t i = 0; !conf->reads_own && i < work->wish->n_missing_folders; i++)
-		if (graft_ldcache_scan_directory(&scan, work->wish->missing_folders[i], err) < 0)
+	for (size_t i = 0; !conf->reads_own && i < work->additions->n_missing_folders; i++)
+		if (graft_ldcache_scan_directory(&scan, work->additions->missing_folders[i], err) < 0)
 			return -1;
 	if (graft_ldcache_scan_finish(&scan, err) < 0)
 		return -1;
@@ -365,11 +365,11 @@ static int own_records(struct work *work, const struct graft_ldsoconf *conf, str
 
 static int find_touched(struct work *work, struct graft_error *err)
 {
-	for (size_t i = 0; i < work->wish->n_folders; i++) {
+	for (size_t i = 0; i < work->additions->n_folders; i++) {
 		struct graft_directory_id *id;
 		struct stat st;
 
-		if (graft_image_root_stat(work->root, work->wish->folders[i], &st) < 0)
+		if (graft_image_root_stat(work->root, work->additions->folders[i], &st) < 0)
 			continue;
 		id = graft_arena_push(work->arena, &work->touched, &work->n_touched, sizeof(*id));
 		if (!id)
@@ -457,20 +457,20 @@ static bool may_be_ours(const struct work *work, const char *name)
  */
 static int sort_entries(struct work *work, struct graft_error *err)
 {
-	const struct graft_loader_wish *wish = work->wish;
-	size_t size = wish->n_entries * sizeof(*wish->entries);
+	const struct graft_loader_additions *additions = work->additions;
+	size_t size = additions->n_entries * sizeof(*additions->entries);
 
-	work->by_soname = graft_arena_memdup(work->arena, wish->entries, size);
-	work->by_file_name = graft_arena_memdup(work->arena, wish->entries, size);
+	work->by_soname = graft_arena_memdup(work->arena, additions->entries, size);
+	work->by_file_name = graft_arena_memdup(work->arena, additions->entries, size);
 	if (!work->by_soname || !work->by_file_name)
 		return graft_fail_memory(err);
-	for (size_t i = 0; i < wish->n_entries; i++) {
-		remember_name(work, wish->entries[i].soname);
-		remember_name(work, graft_path_name(wish->entries[i].path));
+	for (size_t i = 0; i < additions->n_entries; i++) {
+		remember_name(work, additions->entries[i].soname);
+		remember_name(work, graft_path_name(additions->entries[i].path));
 	}
-	if (wish->n_entries > 1) {
-		qsort(work->by_soname, wish->n_entries, sizeof(*wish->entries), compare_sonames);
-		qsort(work->by_file_name, wish->n_entries, sizeof(*wish->entries), compare_file_names);
+	if (additions->n_entries > 1) {
+		qsort(work->by_soname, additions->n_entries, sizeof(*additions->entries), compare_sonames);
+		qsort(work->by_file_name, additions->n_entries, sizeof(*additions->entries), compare_file_names);
 	}
 	return 0;
 }
@@ -479,8 +479,8 @@ static int sort_entries(struct work *work, struct graft_error *err)
 static bool has_entry(const struct work *work, const char *soname, uint32_t flags)
 {
 	const struct graft_ldcache_entry key = { .soname = soname };
-	const struct graft_ldcache_entry *first = work->by_soname, *end = first + work->wish->n_entries;
-	const struct graft_ldcache_entry *found = bsearch(&key, first, work->wish->n_entries, sizeof(key),
+	const struct graft_ldcache_entry *first = work->by_soname, *end = first + work->additions->n_entries;
+	const struct graft_ldcache_entry *found = bsearch(&key, first, work->additions->n_entries, sizeof(key),
 							  compare_sonames);
 
 	while (found && found > first && compare_sonames(found - 1, &key) == 0)
@@ -500,28 +500,28 @@ static bool is_shadowed(struct work *work, const struct graft_ldcache_record *re
 {
 	const struct graft_ldcache_entry key = { .path = record->path };
 
-	if (work->wish->n_entries == 0)
+	if (work->additions->n_entries == 0)
 		return false;
 	return (may_be_ours(work, record->soname) && has_entry(work, record->soname, record->flags)) ||
 	       (may_be_ours(work, graft_path_name(record->path)) &&
-		bsearch(&key, work->by_file_name, work->wish->n_entries, sizeof(key), compare_file_names) &&
+		bsearch(&key, work->by_file_name, work->additions->n_entries, sizeof(key), compare_file_names) &&
 		is_touched(work, record->path));
 }
 
 /* Puts our records first: the order of equal ones is kept. */
 static int put_ours_first(struct work *work, struct graft_ldcache *cache, struct graft_error *err)
 {
-	const struct graft_loader_wish *wish = work->wish;
+	const struct graft_loader_additions *additions = work->additions;
 	size_t n = 0, n_dropped = 0;
-	struct graft_ldcache_record *records = graft_arena_list(work->arena, wish->n_entries + cache->n_records + 1,
-								sizeof(*records));
+	struct graft_ldcache_record *records = graft_arena_list(
+	    work->arena, additions->n_entries + cache->n_records + 1, sizeof(*records));
 
 	if (!records)
 		return graft_fail_memory(err);
-	for (size_t i = 0; i < wish->n_entries; i++)
-		records[n++] = (struct graft_ldcache_record){ .soname = wish->entries[i].soname,
-							      .path = wish->entries[i].path,
-							      .flags = wish->entries[i].abi_flags };
+	for (size_t i = 0; i < additions->n_entries; i++)
+		records[n++] = (struct graft_ldcache_record){ .soname = additions->entries[i].soname,
+							      .path = additions->entries[i].path,
+							      .flags = additions->entries[i].abi_flags };
 	for (size_t i = 0; i < cache->n_records; i++) {
 		if (is_shadowed(work, &cache->records[i]))
 			n_dropped++;
@@ -529,7 +529,7 @@ static int put_ours_first(struct work *work, struct graft_ldcache *cache, struct
 			records[n++] = cache->records[i];
 	}
 	graft_info(work->log, "%s: %zu libraries added, %zu of the container's kept, %zu dropped", GRAFT_LDCACHE_PATH,
-		   wish->n_entries, n - wish->n_entries, n_dropped);
+		   additions->n_entries, n - additions->n_entries, n_dropped);
 	cache->records = records;
 	cache->n_records = n;
 	cache->generator = "graft " GRAFT_VERSION;
@@ -589,8 +589,8 @@ static int make_cache(struct work *work, struct graft_buffer *bytes, struct graf
 /* ---- the questions ---- */
 
 /*
- * The request without pointers: entries and folders in the order of struct graft_loader_wish, each
- * text with its NUL, preceded by the ABI for an entry. Only written and read by this program.
+ * The request without pointers: entries and folders in the order of struct graft_loader_additions,
+ * each text with its NUL, preceded by the ABI for an entry. Only written and read by this program.
  */
 struct question {
 	enum graft_ldcache_state state;
@@ -612,25 +612,27 @@ static const char *next_text(const char **at)
 	return text;
 }
 
-static void pack_question(const struct graft_loader_wish *wish, enum graft_ldcache_state state, bool early,
+static void pack_question(const struct graft_loader_additions *additions, enum graft_ldcache_state state, bool early,
 			  struct graft_buffer *out)
 {
-	const struct question question = { state, early, wish->n_entries, wish->n_folders, wish->n_missing_folders };
+	const struct question question = { state, early, additions->n_entries, additions->n_folders,
+					   additions->n_missing_folders };
 
 	graft_buffer_add(out, &question, offsetof(struct question, texts));
-	for (size_t i = 0; i < wish->n_entries; i++) {
-		graft_buffer_add(out, &wish->entries[i].abi_flags, sizeof(wish->entries[i].abi_flags));
-		pack_text(out, wish->entries[i].soname);
-		pack_text(out, wish->entries[i].path);
+	for (size_t i = 0; i < additions->n_entries; i++) {
+		graft_buffer_add(out, &additions->entries[i].abi_flags, sizeof(additions->entries[i].abi_flags));
+		pack_text(out, additions->entries[i].soname);
+		pack_text(out, additions->entries[i].path);
 	}
-	for (size_t i = 0; i < wish->n_folders; i++)
-		pack_text(out, wish->folders[i]);
-	for (size_t i = 0; i < wish->n_missing_folders; i++)
-		pack_text(out, wish->missing_folders[i]);
+	for (size_t i = 0; i < additions->n_folders; i++)
+		pack_text(out, additions->folders[i]);
+	for (size_t i = 0; i < additions->n_missing_folders; i++)
+		pack_text(out, additions->missing_folders[i]);
 }
 
 /* Returns false if out of memory. */
-static bool unpack_wish(const struct question *question, struct graft_arena *arena, struct graft_loader_wish *ret_wish)
+static bool unpack_additions(const struct question *question, struct graft_arena *arena,
+			     struct graft_loader_additions *ret_additions)
 {
 	struct graft_ldcache_entry *entries = graft_arena_list(arena, question->n_entries + 1, sizeof(*entries));
 	const char **folders = graft_arena_list(arena, question->n_folders + question->n_missing_folders + 1,
@@ -647,12 +649,12 @@ static bool unpack_wish(const struct question *question, struct graft_arena *are
 	}
 	for (size_t i = 0; i < question->n_folders + question->n_missing_folders; i++)
 		folders[i] = next_text(&at);
-	*ret_wish = (struct graft_loader_wish){ .entries = entries,
-						.n_entries = question->n_entries,
-						.folders = folders,
-						.n_folders = question->n_folders,
-						.missing_folders = folders + question->n_folders,
-						.n_missing_folders = question->n_missing_folders };
+	*ret_additions = (struct graft_loader_additions){ .entries = entries,
+							  .n_entries = question->n_entries,
+							  .folders = folders,
+							  .n_folders = question->n_folders,
+							  .missing_folders = folders + question->n_folders,
+							  .n_missing_folders = question->n_missing_folders };
 	return true;
 }
 
@@ -663,20 +665,21 @@ static void forget_kept(const struct graft_image_root *root)
 		root->kept->n_files = 0;
 }
 
-static int read_wish(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
-		     struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+static int read_with_additions(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+			       struct graft_arena *arena, void *answer, struct graft_buffer *bytes,
+			       struct graft_error *err)
 {
 	const struct question *question = arg;
-	struct graft_loader_wish wish;
+	struct graft_loader_additions additions;
 	struct work work = { .root = root,
-			     .wish = &wish,
+			     .additions = &additions,
 			     .log = log,
 			     .arena = arena,
 			     .answer = answer,
 			     .state = question->state,
 			     .early = question->early };
 
-	int rc = unpack_wish(question, arena, &wish) ? make_cache(&work, bytes, err) : graft_fail_memory(err);
+	int rc = unpack_additions(question, arena, &additions) ? make_cache(&work, bytes, err) : graft_fail_memory(err);
 
 	forget_kept(root);
 	return rc;
@@ -701,7 +704,7 @@ static bool is_sound(const void *said, size_t n_bytes)
 	       answer->cache_length <= MAX_CACHE_BYTES && (size_t)answer->conf_length + answer->cache_length == n_bytes;
 }
 
-int graft_loader_cache_read(const struct graft_image_root *root, const struct graft_loader_wish *wish,
+int graft_loader_cache_read(const struct graft_image_root *root, const struct graft_loader_additions *additions,
 			    enum graft_ldcache_state state, bool early, const struct graft_log *log,
 			    struct graft_arena *arena, struct graft_loader_work *ret_work, struct graft_error *err)
 {
@@ -710,12 +713,12 @@ int graft_loader_cache_read(const struct graft_image_root *root, const struct gr
 	const char *bytes = NULL;
 	size_t n_bytes = 0;
 
-	pack_question(wish, state, early, &asked);
+	pack_question(additions, state, early, &asked);
 	if (graft_buffer_failed(&asked))
 		return graft_fail_memory(err);
 	if (graft_reader_ask(&(struct graft_reader_question){ .root = root,
 							      .record = &answer_record,
-							      .read = read_wish,
+							      .read = read_with_additions,
 							      .arg = asked.bytes,
 							      .arg_length = asked.length,
 							      .is_sound = is_sound,
@@ -737,8 +740,8 @@ static int read_cache_state(const struct graft_image_root *root, const void *arg
 			    struct graft_arena *arena, void *answer, struct graft_buffer *bytes,
 			    struct graft_error *err)
 {
-	const struct graft_loader_wish nothing = { .n_entries = 0 };
-	struct work work = { .root = root, .wish = &nothing, .log = log, .arena = arena };
+	const struct graft_loader_additions nothing = { .n_entries = 0 };
+	struct work work = { .root = root, .additions = &nothing, .log = log, .arena = arena };
 	struct graft_ldsoconf conf;
 
 	(void)arg;

@@ -24,7 +24,7 @@
 #define GRAFT_LDSOCONF_PATH "/etc/ld.so.conf"
 
 /* What the loader should find. */
-struct graft_loader_wish {
+struct graft_loader_additions {
 	const struct graft_ldcache_entry *entries; /* in the order in which they are found */
 	size_t n_entries;
 	const char *const *folders; /* directories of the entries */
@@ -58,7 +58,7 @@ struct graft_loader_work {
  * that. Fails like graft_reader_ask(), and with GRAFT_TOO_BIG also for more libraries or
  * directories than any image has.
  */
-int graft_loader_cache_read(const struct graft_image_root *root, const struct graft_loader_wish *wish,
+int graft_loader_cache_read(const struct graft_image_root *root, const struct graft_loader_additions *additions,
 			    enum graft_ldcache_state state, bool early, const struct graft_log *log,
 			    struct graft_arena *arena, struct graft_loader_work *ret_work, struct graft_error *err);
 
@@ -66,7 +66,7 @@ int graft_loader_cache_read(const struct graft_image_root *root, const struct gr
  * Returns the content of Graft's own configuration file (GRAFT_LDSOCONF_OWN), or NULL if out of
  * memory.
  */
-const char *graft_loader_own_conf(const struct graft_loader_wish *wish, struct graft_arena *arena);
+const char *graft_loader_own_conf(const struct graft_loader_additions *additions, struct graft_arena *arena);
 
 /*
  * Returns the state of the image's cache, MERGE or REBUILD, for callers that change the root before

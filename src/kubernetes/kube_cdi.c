@@ -37,12 +37,12 @@ struct writing {
 	size_t n_files;
 };
 
-static void set_cdi_wish(const struct writing *writing, enum graft_cdi_mode mode, const char *const *id,
-			 struct graft_cdi_wish *ret_wish)
+static void set_cdi_demand(const struct writing *writing, enum graft_cdi_mode mode, const char *const *id,
+			   struct graft_cdi_demand *ret_demand)
 {
 	const struct graft_kube_plugin_flags *flags = &writing->config->flags.plugin;
 
-	*ret_wish = (struct graft_cdi_wish){
+	*ret_demand = (struct graft_cdi_demand){
 		.mode = mode,
 		.vendor = GRAFT_KUBE_CDI_VENDOR,
 		.class_ = graft_cdi_modes[mode].class_,
@@ -59,16 +59,16 @@ static void set_cdi_wish(const struct writing *writing, enum graft_cdi_mode mode
 	 * The plugin names devices one by one; only in a class with a single device is that called
 	 * "all".
 	 */
-	ret_wish->no_all_device = true;
+	ret_demand->no_all_device = true;
 	for (size_t i = 0; i < flags->n_cdi_feature_flags; i++) {
-		if (!graft_cdi_set_feature(ret_wish, flags->cdi_feature_flags[i]))
+		if (!graft_cdi_set_feature(ret_demand, flags->cdi_feature_flags[i]))
 			graft_warn(writing->steps, "CDI feature flag '%s' has no effect here",
 				   flags->cdi_feature_flags[i]);
 	}
 	for (size_t i = 0; i < flags->n_cdi_disabled_hooks; i++) {
 		struct graft_error why = { .status = GRAFT_OK };
 
-		if (graft_policy_disable_hook(&ret_wish->disabled_hooks, flags->cdi_disabled_hooks[i], &why) < 0)
+		if (graft_policy_disable_hook(&ret_demand->disabled_hooks, flags->cdi_disabled_hooks[i], &why) < 0)
 			graft_warn(writing->steps, "there is no hook '%s'%s", flags->cdi_disabled_hooks[i],
 				   graft_nearest_hint(graft_hook_names, GRAFT_HOOK_BITS, flags->cdi_disabled_hooks[i],
 						      writing->arena));
@@ -115,14 +115,14 @@ static int make_mode(struct writing *writing, enum graft_cdi_mode mode, const ch
 {
 	const struct graft_cdi_places places = { .driver_root = writing->root };
 	struct graft_cdi_specs specs = { .n = 0 };
-	struct graft_cdi_wish wish;
+	struct graft_cdi_demand demand;
 	struct graft_cdi_host host;
 	int rc;
 
-	set_cdi_wish(writing, mode, &id, &wish);
-	rc = graft_cdi_read_host(&wish, &places, writing->steps, writing->arena, &host, writing->err);
+	set_cdi_demand(writing, mode, &id, &demand);
+	rc = graft_cdi_read_host(&demand, &places, writing->steps, writing->arena, &host, writing->err);
 	if (rc == 0)
-		rc = graft_cdi_make(&wish, &host, writing->arena, &specs, writing->err);
+		rc = graft_cdi_make(&demand, &host, writing->arena, &specs, writing->err);
 	for (size_t i = 0; rc == 0 && i < specs.n; i++)
 		rc = add_kube_spec(writing, &specs.items[i].spec);
 	for (size_t i = 0; i < specs.n_warnings; i++)

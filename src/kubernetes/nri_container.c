@@ -40,8 +40,8 @@ static const char *find_pod_annotation(const struct graft_nri_container *contain
 }
 
 /* SPEC installer-and-nri 15: the first of these three counts. */
-static const char *find_wish(const struct graft_nri_container *container, struct graft_arena *arena,
-			     const char **ret_key)
+static const char *find_demand(const struct graft_nri_container *container, struct graft_arena *arena,
+			       const char **ret_key)
 {
 	const char *const keys[] = { graft_arena_printf(arena, ANNOTATION "/container.%s", container->name),
 				     ANNOTATION "/pod", ANNOTATION };
@@ -133,23 +133,23 @@ static int read_names(const char *key, const char *value, struct graft_arena *ar
 
 static int read_annotation(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
 			   const char *key, const char *value, const struct graft_log *log, struct graft_arena *arena,
-			   struct graft_nri_wish *wish, struct graft_error *err)
+			   struct graft_nri_demand *demand, struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
-	int rc = read_names(key, value, arena, &wish->names, err);
+	int rc = read_names(key, value, arena, &demand->names, err);
 
 	if (rc < 0)
 		return -1;
-	wish->kind = GRAFT_NRI_NAMES;
-	wish->origin = key;
-	for (size_t i = 0; i < wish->names.n && rc == 0; i++) {
-		if (!may_have(policy, container, wish->names.items[i]))
-			rc = refuse_nri_name(policy, container, key, wish->names.items[i], &why);
+	demand->kind = GRAFT_NRI_NAMES;
+	demand->origin = key;
+	for (size_t i = 0; i < demand->names.n && rc == 0; i++) {
+		if (!may_have(policy, container, demand->names.items[i]))
+			rc = refuse_nri_name(policy, container, key, demand->names.items[i], &why);
 	}
 	if (rc < 0 && strcmp(policy->config->nri.refused, "skip") == 0) {
 		graft_info(log, "pod %s/%s, container %s: starts without devices: %s", container->namespace_,
 			   container->pod, container->name, why.msg);
-		*wish = (struct graft_nri_wish){ .kind = GRAFT_NRI_NOTHING };
+		*demand = (struct graft_nri_demand){ .kind = GRAFT_NRI_NOTHING };
 		return 0;
 	}
 	if (rc < 0)
@@ -163,17 +163,17 @@ static int read_annotation(const struct graft_nri_policy *policy, const struct g
  * What else counts besides devices: the kubelet gives neither channels nor gates, so the
  * configuration decides about them, for mounts as well as variables.
  */
-static int read_beside(const struct graft_config *config, struct graft_arena *arena, struct graft_nri_wish *wish,
+static int read_beside(const struct graft_config *config, struct graft_arena *arena, struct graft_nri_demand *demand,
 		       struct graft_error *err)
 {
 	struct graft_error why = { .status = GRAFT_OK };
 	struct graft_container strict;
 
-	if (graft_container_read(&wish->spec, config, false, NULL, arena, &strict, &why) < 0)
+	if (graft_container_read(&demand->spec, config, false, NULL, arena, &strict, &why) < 0)
 		strict.imex_channels = (struct graft_strings){ .n = 0 };
-	wish->container.imex_channels = strict.imex_channels;
+	demand->container.imex_channels = strict.imex_channels;
 	if (!config->accept_envvar_unprivileged)
-		memset(wish->container.gates, 0, sizeof(wish->container.gates));
+		memset(demand->container.gates, 0, sizeof(demand->container.gates));
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 
@@ -236,20 +236,20 @@ static bool is_injected(const struct graft_nri_container *container)
  * An image may contain anything: as long as the kubelet has given the container no GPU, that is no
  * reason to refuse it.
  */
-static int keep_error(struct graft_arena *arena, struct graft_nri_wish *wish, struct graft_error *err)
+static int keep_error(struct graft_arena *arena, struct graft_nri_demand *demand, struct graft_error *err)
 {
 	if (err->status != GRAFT_INVALID && err->status != GRAFT_TOO_BIG)
 		return -1;
 	(void)graft_with_hint(err, "Change the container's variables or mounts, or its image's variables.");
-	if (!wish->compare)
+	if (!demand->compare)
 		return -1;
-	wish->why = graft_arena_alloc(arena, sizeof(*wish->why));
-	if (!wish->why)
+	demand->why = graft_arena_alloc(arena, sizeof(*demand->why));
+	if (!demand->why)
 		return graft_fail_memory(err);
-	*wish->why = *err;
+	*demand->why = *err;
 	graft_error_clear(err);
-	wish->origin = "NVIDIA_VISIBLE_DEVICES";
-	wish->kind = GRAFT_NRI_DEVICES;
+	demand->origin = "NVIDIA_VISIBLE_DEVICES";
+	demand->kind = GRAFT_NRI_DEVICES;
 	return 0;
 }
 
@@ -258,22 +258,22 @@ static int keep_error(struct graft_arena *arena, struct graft_nri_wish *wish, st
  * Requests are compared with what the kubelet has given, so both sources may be read for that.
  */
 static int read_devices(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
-			const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *wish,
+			const struct graft_log *log, struct graft_arena *arena, struct graft_nri_demand *demand,
 			struct graft_error *err)
 {
 	struct graft_config config = *policy->config;
 
-	wish->compare = strcmp(config.nri.environment, "accept") != 0;
-	if (wish->compare)
+	demand->compare = strcmp(config.nri.environment, "accept") != 0;
+	if (demand->compare)
 		config.accept_envvar_unprivileged = config.accept_volume_mounts = true;
-	view_container(container, arena, &wish->spec);
-	if (graft_container_read(&wish->spec, &config, false, log, arena, &wish->container, err) < 0)
-		return keep_error(arena, wish, err);
-	if (wish->compare && read_beside(policy->config, arena, wish, err) < 0)
+	view_container(container, arena, &demand->spec);
+	if (graft_container_read(&demand->spec, &config, false, log, arena, &demand->container, err) < 0)
+		return keep_error(arena, demand, err);
+	if (demand->compare && read_beside(policy->config, arena, demand, err) < 0)
 		return -1;
-	wish->origin = wish->container.origin_name;
-	if (wish->container.wants_devices)
-		wish->kind = GRAFT_NRI_DEVICES;
+	demand->origin = demand->container.origin_name;
+	if (demand->container.wants_devices)
+		demand->kind = GRAFT_NRI_DEVICES;
 	return 0;
 }
 
@@ -286,19 +286,19 @@ static bool has_runtime(const struct graft_nri_container *container)
 }
 
 int graft_nri_read(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
-		   const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *ret_wish,
+		   const struct graft_log *log, struct graft_arena *arena, struct graft_nri_demand *ret_demand,
 		   struct graft_error *err)
 {
-	const char *key, *value = find_wish(container, arena, &key);
+	const char *key, *value = find_demand(container, arena, &key);
 
-	*ret_wish = (struct graft_nri_wish){ .kind = GRAFT_NRI_NOTHING };
+	*ret_demand = (struct graft_nri_demand){ .kind = GRAFT_NRI_NOTHING };
 	if (graft_arena_failed(arena))
 		return graft_fail_memory(err);
 	if (value)
-		return read_annotation(policy, container, key, value, log, arena, ret_wish, err);
+		return read_annotation(policy, container, key, value, log, arena, ret_demand, err);
 	if (has_runtime(container) || is_injected(container) || strcmp(policy->config->nri.environment, "ignore") == 0)
 		return 0;
-	return read_devices(policy, container, log, arena, ret_wish, err);
+	return read_devices(policy, container, log, arena, ret_demand, err);
 }
 
 /* --- what the kubelet has given --- */
@@ -548,35 +548,37 @@ static int plan_devices(const struct graft_nri_policy *policy, const struct graf
  * on the same inventory: a name can mean another device after the host was read again.
  */
 static int decide_devices(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
-			  const struct graft_strings *ids, struct graft_nri_wish *wish, const struct graft_log *log,
+			  const struct graft_strings *ids, struct graft_nri_demand *demand, const struct graft_log *log,
 			  struct graft_arena *arena, struct graft_nri_answer *answer, struct graft_error *err)
 {
-	const struct graft_start start = {
-		.config = policy->config, .spec = &wish->spec, .container = &wish->container, .log = log, .arena = arena
-	};
+	const struct graft_start start = { .config = policy->config,
+					   .spec = &demand->spec,
+					   .container = &demand->container,
+					   .log = log,
+					   .arena = arena };
 	struct graft_strings names, given = { .n = 0 };
 	size_t n_foreign;
 
-	if (wish->compare && !graft_nri_is_given(ids)) {
-		graft_debug(log, "%s is ignored: the kubelet has allocated no GPU to the container", wish->origin);
-		wish->kind = GRAFT_NRI_NOTHING;
+	if (demand->compare && !graft_nri_is_given(ids)) {
+		graft_debug(log, "%s is ignored: the kubelet has allocated no GPU to the container", demand->origin);
+		demand->kind = GRAFT_NRI_NOTHING;
 		return 0;
 	}
-	if (wish->why) {
-		*err = *wish->why;
+	if (demand->why) {
+		*err = *demand->why;
 		return -1;
 	}
-	if (wish->compare && list_given(ids, arena, &given, err) < 0)
+	if (demand->compare && list_given(ids, arena, &given, err) < 0)
 		return -1;
 	if (check_nri_driver(host, err) < 0 || graft_jit_names(&start, &names, &n_foreign, err) < 0)
 		return -1;
 	if (n_foreign > 0)
 		return graft_fail(err, GRAFT_INVALID, 0,
 				  "%.100s names a CDI device; name it in the annotation " ANNOTATION "/pod instead",
-				  wish->origin);
-	if (wish->compare)
+				  demand->origin);
+	if (demand->compare)
 		reduce_all(&given, &names);
-	if (wish->compare && compare_with(host, &given, &names, wish->origin, arena, err) < 0)
+	if (demand->compare && compare_with(host, &given, &names, demand->origin, arena, err) < 0)
 		return -1;
 	return plan_devices(policy, host, &start, &names, answer, err);
 }
@@ -627,15 +629,15 @@ static int join_edits(struct graft_cdi_edits *to, const struct graft_cdi_edits *
 }
 
 static int decide_names(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
-			const struct graft_nri_wish *wish, const struct graft_log *log, struct graft_arena *arena,
+			const struct graft_nri_demand *demand, const struct graft_log *log, struct graft_arena *arena,
 			struct graft_nri_answer *answer, struct graft_error *err)
 {
 	struct graft_strings specified = { .n = 0 };
 	struct graft_cdi_edits edits = { .n_env = 0 };
 	bool management = false;
 
-	for (size_t i = 0; i < wish->names.n; i++) {
-		const char *name = wish->names.items[i];
+	for (size_t i = 0; i < demand->names.n; i++) {
+		const char *name = demand->names.items[i];
 		bool is_management = is_of_nri_kind(name, policy->management_kind);
 
 		if (is_management && strcmp(strchr(name, '=') + 1, "all") != 0)
@@ -657,17 +659,17 @@ static int decide_names(const struct graft_nri_policy *policy, const struct graf
 }
 
 int graft_nri_decide(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
-		     const struct graft_strings *ids, struct graft_nri_wish *wish, const struct graft_log *log,
+		     const struct graft_strings *ids, struct graft_nri_demand *demand, const struct graft_log *log,
 		     struct graft_arena *arena, struct graft_nri_answer *ret_answer, struct graft_error *err)
 {
 	*ret_answer = (struct graft_nri_answer){ .plan = NULL };
-	switch (wish->kind) {
+	switch (demand->kind) {
 	case GRAFT_NRI_NOTHING:
 		break;
 	case GRAFT_NRI_NAMES:
-		return decide_names(policy, host, wish, log, arena, ret_answer, err);
+		return decide_names(policy, host, demand, log, arena, ret_answer, err);
 	case GRAFT_NRI_DEVICES:
-		return decide_devices(policy, host, ids, wish, log, arena, ret_answer, err);
+		return decide_devices(policy, host, ids, demand, log, arena, ret_answer, err);
 	}
 	return 0;
 }

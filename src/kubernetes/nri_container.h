@@ -56,13 +56,13 @@ struct graft_nri_host {
 	const struct graft_cdi_registry *registry; /* of the kinds that `allowed` names; NULL = none */
 };
 
-enum graft_nri_wish_kind {
+enum graft_nri_demand_kind {
 	GRAFT_NRI_NOTHING, /* the container stays as it is */
 	GRAFT_NRI_NAMES,   /* CDI devices, by annotation */
 	GRAFT_NRI_DEVICES, /* what a device plugin gives, by variable or mounts */
 };
-struct graft_nri_wish {
-	enum graft_nri_wish_kind kind;
+struct graft_nri_demand {
+	enum graft_nri_demand_kind kind;
 	const char *origin;               /* the annotation, the variable or "volume mounts" */
 	struct graft_strings names;       /* of NAMES: qualified, each once */
 	struct graft_container container; /* of DEVICES */
@@ -78,7 +78,7 @@ struct graft_nri_wish {
  * image is an error only if the kubelet has given the container GPUs: see `why`.
  */
 int graft_nri_read(const struct graft_nri_policy *policy, const struct graft_nri_container *container,
-		   const struct graft_log *log, struct graft_arena *arena, struct graft_nri_wish *ret_wish,
+		   const struct graft_log *log, struct graft_arena *arena, struct graft_nri_demand *ret_demand,
 		   struct graft_error *err);
 
 /*
@@ -104,7 +104,7 @@ void graft_nri_answer_done(struct graft_nri_answer *answer);
  * GRAFT_UNKNOWN_DEVICE for a device that it lacks; or the error of the rule that failed.
  */
 int graft_nri_decide(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
-		     const struct graft_strings *ids, struct graft_nri_wish *wish, const struct graft_log *log,
+		     const struct graft_strings *ids, struct graft_nri_demand *demand, const struct graft_log *log,
 		     struct graft_arena *arena, struct graft_nri_answer *ret_answer, struct graft_error *err);
 
 /*

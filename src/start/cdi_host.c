@@ -71,12 +71,12 @@ static void write_cdi_step(void *arg, enum graft_log_level level, const char *fi
 		to->write(to->arg, level, file, line, message);
 }
 
-static unsigned int choose_cdi_needs(const struct graft_cdi_wish *wish, const struct graft_request *request)
+static unsigned int choose_cdi_needs(const struct graft_cdi_demand *demand, const struct graft_request *request)
 {
-	bool graphics = (wish->capabilities & (GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)) != 0;
+	bool graphics = (demand->capabilities & (GRAFT_CAP_GRAPHICS | GRAFT_CAP_DISPLAY)) != 0;
 	unsigned int needs = graft_pipeline_needs(request, GRAFT_STYLE_OCI);
 
-	switch (wish->mode) {
+	switch (demand->mode) {
 	case GRAFT_CDI_MODE_NVML:
 		return needs | GRAFT_NEED_GPUS | GRAFT_NEED_MIG | (graphics ? (unsigned int)GRAFT_NEED_DRM : 0u);
 	case GRAFT_CDI_MODE_MANAGEMENT:
@@ -103,7 +103,7 @@ static bool is_about_gpus(enum graft_cdi_mode mode)
 	return mode == GRAFT_CDI_MODE_NVML || mode == GRAFT_CDI_MODE_WSL || mode == GRAFT_CDI_MODE_MANAGEMENT;
 }
 
-static void set_cdi_host_options(const struct graft_cdi_wish *wish, const struct graft_cdi_places *places,
+static void set_cdi_host_options(const struct graft_cdi_demand *demand, const struct graft_cdi_places *places,
 				 const struct graft_request *request, const struct graft_log *log,
 				 struct graft_host_options *options)
 {
@@ -113,13 +113,13 @@ static void set_cdi_host_options(const struct graft_cdi_wish *wish, const struct
 		.nvml_uid = (uid_t)-1,
 		.nvml_gid = (gid_t)-1,
 		.path = places->path,
-		.capabilities = wish->capabilities,
+		.capabilities = demand->capabilities,
 		.library_directories = places->library_directories,
 		.n_library_directories = places->n_library_directories,
 		.data_directories = places->data_directories,
 		.n_data_directories = places->n_data_directories,
-		.without_driver = !is_about_gpus(wish->mode),
-		.without_nvml = wish->mode == GRAFT_CDI_MODE_MANAGEMENT,
+		.without_driver = !is_about_gpus(demand->mode),
+		.without_nvml = demand->mode == GRAFT_CDI_MODE_MANAGEMENT,
 		.log = log,
 	};
 	graft_pipeline_host_options(request, options);
@@ -142,7 +142,7 @@ static bool is_bad_id(const struct graft_error *err)
 	return err->status == GRAFT_UNKNOWN_DEVICE || err->status == GRAFT_INVALID;
 }
 
-static int complete_graphics(const struct graft_cdi_wish *wish, const struct graft_host_options *options,
+static int complete_graphics(const struct graft_cdi_demand *demand, const struct graft_host_options *options,
 			     struct graft_inventory *inventory, const struct graft_request *request,
 			     struct graft_arena *arena, unsigned int *asked, struct graft_error *err)
 {
@@ -150,7 +150,7 @@ static int complete_graphics(const struct graft_cdi_wish *wish, const struct gra
 	unsigned int facts = 0;
 	struct graft_error why = { .status = GRAFT_OK };
 
-	if (graft_cdi_choose(inventory, wish->ids, wish->n_ids, wish->namings, arena, &choices, &why) < 0) {
+	if (graft_cdi_choose(inventory, demand->ids, demand->n_ids, demand->namings, arena, &choices, &why) < 0) {
 		if (is_bad_id(&why))
 			return 0;
 		*err = why;
@@ -162,7 +162,7 @@ static int complete_graphics(const struct graft_cdi_wish *wish, const struct gra
 }
 
 /* Names come first: they determine which devices exist. */
-static int complete_gpus(const struct graft_cdi_wish *wish, const struct graft_host_options *options,
+static int complete_gpus(const struct graft_cdi_demand *demand, const struct graft_host_options *options,
 			 struct graft_inventory *inventory, const struct graft_request *request,
 			 struct graft_arena *arena, struct graft_error *err)
 {
@@ -171,19 +171,19 @@ static int complete_gpus(const struct graft_cdi_wish *wish, const struct graft_h
 	for (int turn = 0; turn < 2; turn++) {
 		struct graft_error why = { .status = GRAFT_OK };
 
-		if (graft_cdi_missing_facts(inventory, wish->ids, wish->n_ids, wish->namings, arena, &facts, &why) <
-		    0) {
+		if (graft_cdi_missing_facts(inventory, demand->ids, demand->n_ids, demand->namings, arena, &facts,
+					    &why) < 0) {
 			if (is_bad_id(&why))
 				return 0;
 			*err = why;
 			return -1;
 		}
-		if (wish->coherent)
+		if (demand->coherent)
 			facts |= GRAFT_NVML_ADDRESSING;
 		if (complete_cdi_facts(options, inventory, facts, &asked, err) < 0)
 			return -1;
 	}
-	return complete_graphics(wish, options, inventory, request, arena, &asked, err);
+	return complete_graphics(demand, options, inventory, request, arena, &asked, err);
 }
 
 /* ---- boards ---- */
@@ -212,12 +212,12 @@ static int read_board(const struct graft_cdi_places *places, const struct graft_
  * The hook for compatibility libraries needs the CUDA version, which NVML reports (SPEC ctk-and-cdi
  * 4.10).
  */
-static int ask_board(const struct graft_cdi_wish *wish, const struct graft_log *log, struct graft_cdi_host *host,
+static int ask_board(const struct graft_cdi_demand *demand, const struct graft_log *log, struct graft_cdi_host *host,
 		     struct graft_error *err)
 {
 	struct graft_csv_facts *facts;
 
-	if ((wish->disabled_hooks & GRAFT_HOOK_COMPAT) || wish->no_hooks || !host->inventory ||
+	if ((demand->disabled_hooks & GRAFT_HOOK_COMPAT) || demand->no_hooks || !host->inventory ||
 	    !host->inventory->nvml_library)
 		return 0;
 	facts = graft_arena_alloc(host->arena, sizeof(*facts));
@@ -251,39 +251,39 @@ static int read_boot_id(struct graft_cdi_host *host, struct graft_error *err)
 	return graft_host_boot_id(&root, host->arena, &host->boot_id, err);
 }
 
-static int read_cdi_host(const struct graft_cdi_wish *wish, const struct graft_cdi_places *places,
+static int read_cdi_host(const struct graft_cdi_demand *demand, const struct graft_cdi_places *places,
 			 const struct graft_request *request, const struct graft_log *log, struct graft_cdi_host *host,
 			 struct graft_error *err)
 {
 	struct graft_host_options options;
 	int rc;
 
-	set_cdi_host_options(wish, places, request, log, &options);
+	set_cdi_host_options(demand, places, request, log, &options);
 	rc = read_boot_id(host, err);
-	if (rc == 0 && wish->mode == GRAFT_CDI_MODE_CSV)
+	if (rc == 0 && demand->mode == GRAFT_CDI_MODE_CSV)
 		rc = read_board(places, log, host, err);
 	if (rc == 0)
-		rc = graft_host_discover(&options, choose_cdi_needs(wish, request), &host->inventory, err);
-	if (rc == 0 && wish->mode == GRAFT_CDI_MODE_NVML)
-		rc = complete_gpus(wish, &options, host->inventory, request, host->arena, err);
-	if (rc == 0 && wish->mode == GRAFT_CDI_MODE_CSV)
+		rc = graft_host_discover(&options, choose_cdi_needs(demand, request), &host->inventory, err);
+	if (rc == 0 && demand->mode == GRAFT_CDI_MODE_NVML)
+		rc = complete_gpus(demand, &options, host->inventory, request, host->arena, err);
+	if (rc == 0 && demand->mode == GRAFT_CDI_MODE_CSV)
 		rc = look_at_cards(&options, host->inventory, err);
-	if (rc == 0 && wish->mode == GRAFT_CDI_MODE_CSV)
-		rc = ask_board(wish, log, host, err);
+	if (rc == 0 && demand->mode == GRAFT_CDI_MODE_CSV)
+		rc = ask_board(demand, log, host, err);
 	return rc;
 }
 
-int graft_cdi_read_host(const struct graft_cdi_wish *wish, const struct graft_cdi_places *places,
+int graft_cdi_read_host(const struct graft_cdi_demand *demand, const struct graft_cdi_places *places,
 			struct graft_log *steps, struct graft_arena *arena, struct graft_cdi_host *ret_host,
 			struct graft_error *err)
 {
 	struct graft_log log = { .write = write_cdi_step, .arg = steps, .max = steps->max };
-	struct graft_request *request = graft_cdi_request(wish, err);
+	struct graft_request *request = graft_cdi_request(demand, err);
 	int rc = request ? 0 : -1;
 
 	*ret_host = (struct graft_cdi_host){ .arena = arena };
 	if (rc == 0)
-		rc = read_cdi_host(wish, places, request, &log, ret_host, err);
+		rc = read_cdi_host(demand, places, request, &log, ret_host, err);
 	(void)graft_request_free(request);
 	return rc;
 }

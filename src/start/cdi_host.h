@@ -33,7 +33,7 @@ int graft_cdi_detect_mode(const struct graft_cdi_places *places, const struct gr
  * graft_cdi_host_done(), after a failure too; everything else belongs to `arena`. `steps` receives
  * the library's log. Returns 0, or -1 with the error set.
  */
-int graft_cdi_read_host(const struct graft_cdi_wish *wish, const struct graft_cdi_places *places,
+int graft_cdi_read_host(const struct graft_cdi_demand *demand, const struct graft_cdi_places *places,
 			struct graft_log *steps, struct graft_arena *arena, struct graft_cdi_host *ret_host,
 			struct graft_error *err);
 void graft_cdi_host_done(struct graft_cdi_host *host);

@@ -33,7 +33,7 @@ const struct graft_cdi_mode_row graft_cdi_modes[GRAFT_CDI_MODES] = {
 enum coherence { UNKNOWN, COHERENT, NONCOHERENT };
 
 struct making {
-	const struct graft_cdi_wish *wish;
+	const struct graft_cdi_demand *demand;
 	const struct graft_cdi_host *host;
 	struct graft_arena *arena;
 	struct graft_cdi_specs *specs;
@@ -49,17 +49,17 @@ struct making {
 
 /* --- requests --- */
 
-bool graft_cdi_set_feature(struct graft_cdi_wish *wish, const char *word)
+bool graft_cdi_set_feature(struct graft_cdi_demand *demand, const char *word)
 {
 	const struct {
 		const char *word;
 		bool *flag; /* NULL: known, but without effect here */
 	} features[] = {
-		{ "enable-explicit-driver-libraries", &wish->explicit_libraries },
-		{ "enable-coherent-annotations", &wish->coherent },
-		{ "disable-multiple-csv-devices", &wish->single_csv_device },
-		{ "no-additional-gids-for-device-nodes", &wish->no_additional_gids },
-		{ "disable-ipc-discoverer", &wish->no_daemons },
+		{ "enable-explicit-driver-libraries", &demand->explicit_libraries },
+		{ "enable-coherent-annotations", &demand->coherent },
+		{ "disable-multiple-csv-devices", &demand->single_csv_device },
+		{ "no-additional-gids-for-device-nodes", &demand->no_additional_gids },
+		{ "disable-ipc-discoverer", &demand->no_daemons },
 		{ "disable-nvsandboxutils", NULL },
 		{ "disable-nvsandbox-utils", NULL },
 	};
@@ -84,16 +84,17 @@ static const struct {
 	{ GRAFT_CDI_MODE_NVSWITCH, GRAFT_GATE_NVSWITCH },
 };
 
-static int request_channels(const struct graft_cdi_wish *wish, struct graft_request *request, struct graft_error *err)
+static int request_channels(const struct graft_cdi_demand *demand, struct graft_request *request,
+			    struct graft_error *err)
 {
-	for (size_t i = 0; i < wish->n_ids; i++) {
-		if (graft_request_imex_word(request, wish->ids[i], err) < 0)
+	for (size_t i = 0; i < demand->n_ids; i++) {
+		if (graft_request_imex_word(request, demand->ids[i], err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-struct graft_request *graft_cdi_request(const struct graft_cdi_wish *wish, struct graft_error *err)
+struct graft_request *graft_cdi_request(const struct graft_cdi_demand *demand, struct graft_error *err)
 {
 	struct graft_request *request = graft_request_new();
 
@@ -101,21 +102,21 @@ struct graft_request *graft_cdi_request(const struct graft_cdi_wish *wish, struc
 		(void)graft_fail_memory(err);
 		return NULL;
 	}
-	request->capabilities = wish->capabilities;
-	request->explicit_driver_libraries = wish->explicit_libraries;
-	request->no_persistenced = request->no_fabricmanager = wish->no_daemons;
+	request->capabilities = demand->capabilities;
+	request->explicit_driver_libraries = demand->explicit_libraries;
+	request->no_persistenced = request->no_fabricmanager = demand->no_daemons;
 	/*
 	 * MPS is started and stopped while the host is up; containers of a specification that names
 	 * its directory would not start without it.
 	 */
 	request->no_mps = true;
 	request->all_usable = true;
-	request->management = wish->mode == GRAFT_CDI_MODE_MANAGEMENT;
+	request->management = demand->mode == GRAFT_CDI_MODE_MANAGEMENT;
 	for (size_t i = 0; i < GRAFT_COUNT(gates); i++) {
-		if (wish->mode == gates[i].mode)
+		if (demand->mode == gates[i].mode)
 			request->gates = 1u << gates[i].gate;
 	}
-	if (wish->mode == GRAFT_CDI_MODE_IMEX && request_channels(wish, request, err) < 0)
+	if (demand->mode == GRAFT_CDI_MODE_IMEX && request_channels(demand, request, err) < 0)
 		return graft_request_free(request);
 	return request;
 }
@@ -155,7 +156,7 @@ static int plan_cdi_edits(struct making *making, const struct graft_request *req
 {
 	const struct graft_inventory *inventory = making->host->inventory, rest = without_files(inventory);
 	const struct graft_policy policy = { .style = GRAFT_STYLE_OCI,
-					     .disabled_hooks = making->wish->disabled_hooks,
+					     .disabled_hooks = making->demand->disabled_hooks,
 					     .shared = shared };
 
 	if (graft_plan_make(shared ? inventory : &rest, request, &policy, selection, ret_plan, making->err) < 0)
@@ -166,7 +167,7 @@ static int plan_cdi_edits(struct making *making, const struct graft_request *req
 /* Filters by the rule that made an edit; a mode that is not about GPUs gets only its own nodes. */
 static bool is_cdi_edit_wanted(const struct making *making, const struct graft_edit *edit, bool shared)
 {
-	switch (making->wish->mode) {
+	switch (making->demand->mode) {
 	case GRAFT_CDI_MODE_NVML:
 	case GRAFT_CDI_MODE_WSL:
 	case GRAFT_CDI_MODE_CSV:
@@ -210,13 +211,13 @@ static int set_common(struct making *making, struct graft_plan *made)
 static int plan_common(struct making *making)
 {
 	const struct graft_selection none = { .n_gpus = 0 };
-	struct graft_cdi_wish wish = *making->wish;
+	struct graft_cdi_demand demand = *making->demand;
 	struct graft_request *request;
 	struct graft_plan *made = NULL;
 	int rc;
 
-	wish.n_ids = 0; /* channels are devices of their own */
-	request = graft_cdi_request(&wish, making->err);
+	demand.n_ids = 0; /* channels are devices of their own */
+	request = graft_cdi_request(&demand, making->err);
 	rc = request ? plan_cdi_edits(making, request, &none, true, &made) : -1;
 	(void)graft_request_free(request);
 	return rc < 0 ? -1 : set_common(making, made);
@@ -252,7 +253,7 @@ static enum coherence coherence_of(const struct making *making, const struct gra
 {
 	const char *addressing = selection->n_gpus > 0 ? selection->gpus[0]->addressing.value : NULL;
 
-	if (!making->wish->coherent || selection->n_migs > 0 || !addressing)
+	if (!making->demand->coherent || selection->n_migs > 0 || !addressing)
 		return UNKNOWN;
 	return strcmp(addressing, "ats") == 0 ? COHERENT : NONCOHERENT;
 }
@@ -280,13 +281,13 @@ static int add_choice(struct making *making, const struct graft_request *request
 
 static int add_cdi_gpus(struct making *making)
 {
-	const struct graft_cdi_wish *wish = making->wish;
-	struct graft_request *request = graft_cdi_request(wish, making->err);
+	const struct graft_cdi_demand *demand = making->demand;
+	struct graft_request *request = graft_cdi_request(demand, making->err);
 	struct graft_cdi_choices choices;
 	int rc = request ? 0 : -1;
 
-	if (rc == 0 && graft_cdi_choose(making->host->inventory, wish->ids, wish->n_ids, wish->namings, making->arena,
-					&choices, making->err) < 0)
+	if (rc == 0 && graft_cdi_choose(making->host->inventory, demand->ids, demand->n_ids, demand->namings,
+					making->arena, &choices, making->err) < 0)
 		rc = graft_wrap(making->err, "failed to construct device spec generators");
 	for (size_t i = 0; rc == 0 && i < choices.n; i++)
 		rc = add_choice(making, request, &choices.items[i]);
@@ -299,12 +300,12 @@ static int add_sole_cdi_device(struct making *making)
 {
 	static const char *const names[] = { ALL };
 	const struct graft_selection none = { .n_gpus = 0 };
-	struct graft_request *request = graft_cdi_request(making->wish, making->err);
+	struct graft_request *request = graft_cdi_request(making->demand, making->err);
 	struct graft_plan *made = NULL;
 	int rc = request ? 0 : -1;
 
 	/* On other platforms this would request their GPUs. */
-	if (rc == 0 && making->wish->mode == GRAFT_CDI_MODE_WSL &&
+	if (rc == 0 && making->demand->mode == GRAFT_CDI_MODE_WSL &&
 	    making->host->inventory->platform == GRAFT_PLATFORM_WSL2)
 		rc = graft_request_devices(request, ALL, making->err);
 	if (rc == 0)
@@ -321,7 +322,7 @@ static int add_sole_cdi_device(struct making *making)
 static int add_channel(struct making *making, uint32_t channel)
 {
 	const char *name = graft_arena_printf(making->arena, "%u", channel);
-	struct graft_cdi_wish wish = *making->wish;
+	struct graft_cdi_demand demand = *making->demand;
 	struct graft_selection none = { .n_gpus = 0 };
 	struct graft_request *request;
 	struct graft_plan *made = NULL;
@@ -329,9 +330,9 @@ static int add_channel(struct making *making, uint32_t channel)
 
 	if (!name)
 		return graft_fail_memory(making->err);
-	wish.ids = &name;
-	wish.n_ids = 1;
-	request = graft_cdi_request(&wish, making->err);
+	demand.ids = &name;
+	demand.n_ids = 1;
+	request = graft_cdi_request(&demand, making->err);
 	rc = request ? plan_cdi_edits(making, request, &none, false, &made) : -1;
 	(void)graft_request_free(request);
 	return rc < 0 ? -1 : add_cdi_device_names(making, made, &name, 1, UNKNOWN);
@@ -340,7 +341,7 @@ static int add_channel(struct making *making, uint32_t channel)
 static int add_channels(struct making *making)
 {
 	const struct graft_inventory *inventory = making->host->inventory;
-	struct graft_request *request = graft_cdi_request(making->wish, making->err);
+	struct graft_request *request = graft_cdi_request(making->demand, making->err);
 	int rc = request ? 0 : -1;
 
 	for (size_t i = 0; rc == 0 && !request->all_imex_channels && i < request->n_imex_channels; i++)
@@ -357,7 +358,7 @@ static int add_channels(struct making *making)
 
 static int plan_csv(struct making *making, const struct graft_csv_selection *selection, struct graft_plan **ret_plan)
 {
-	const struct graft_csv_policy policy = { .disabled_hooks = making->wish->disabled_hooks };
+	const struct graft_csv_policy policy = { .disabled_hooks = making->demand->disabled_hooks };
 
 	if (graft_csv_plan(making->host->csv, selection, &policy, ret_plan, making->err) < 0)
 		return -1;
@@ -371,7 +372,7 @@ static int name_board_gpu(struct making *making, const struct graft_csv_selectio
 	const struct graft_gpu unknown = { .index = 0 };
 	const struct graft_gpu *gpu = selection->integrated ? selection->integrated_gpu : selection->discrete_gpu;
 
-	return graft_cdi_name(gpu ? gpu : &unknown, NULL, making->wish->namings, making->arena, choice, making->err);
+	return graft_cdi_name(gpu ? gpu : &unknown, NULL, making->demand->namings, making->arena, choice, making->err);
 }
 
 static int add_board_gpu(struct making *making, const char *word)
@@ -381,8 +382,8 @@ static int add_board_gpu(struct making *making, const char *word)
 	struct graft_plan *made;
 	const char *fallback;
 
-	if (graft_csv_select(making->host->inventory, making->wish->single_csv_device, &word, 1, &selection, &fallback,
-			     making->err) < 0 ||
+	if (graft_csv_select(making->host->inventory, making->demand->single_csv_device, &word, 1, &selection,
+			     &fallback, making->err) < 0 ||
 	    name_board_gpu(making, &selection, &choice) < 0)
 		return -1;
 	for (size_t i = 0; i < making->n_devices; i++) {
@@ -398,18 +399,18 @@ static int add_board_gpu(struct making *making, const char *word)
 static int add_board(struct making *making)
 {
 	static const char *const first[] = { "0", "1" };
-	const struct graft_cdi_wish *wish = making->wish;
-	const char *const *words = wish->ids;
+	const struct graft_cdi_demand *demand = making->demand;
+	const char *const *words = demand->ids;
 	struct graft_csv_selection both;
 	const char *fallback, *all = ALL;
-	size_t n = wish->n_ids;
+	size_t n = demand->n_ids;
 
-	if (graft_csv_select(making->host->inventory, wish->single_csv_device, &all, 1, &both, &fallback, making->err) <
-	    0)
+	if (graft_csv_select(making->host->inventory, demand->single_csv_device, &all, 1, &both, &fallback,
+			     making->err) < 0)
 		return -1;
 	add_cdi_warning(making, fallback);
-	for (size_t i = 0; i < wish->n_ids; i++) {
-		if (strcmp(wish->ids[i], ALL) == 0) {
+	for (size_t i = 0; i < demand->n_ids; i++) {
+		if (strcmp(demand->ids[i], ALL) == 0) {
 			words = first;
 			n = both.single ? 1 : 2;
 		}
@@ -433,22 +434,22 @@ static int plan_board(struct making *making)
 
 static void set_options(struct making *making)
 {
-	const struct graft_cdi_wish *wish = making->wish;
+	const struct graft_cdi_demand *demand = making->demand;
 	const struct graft_csv_facts *facts = making->host->csv_facts;
 
-	making->options = (struct graft_cdi_options){ .hook_path = wish->hook_path,
-						      .ldconfig_path = wish->ldconfig_path,
-						      .chmod = wish->chmod,
-						      .no_hooks = wish->no_hooks,
-						      .late_mounts = wish->late_mounts,
-						      .no_additional_gids = wish->no_additional_gids };
-	if ((wish->disabled_hooks & GRAFT_HOOK_COMPAT) != 0)
+	making->options = (struct graft_cdi_options){ .hook_path = demand->hook_path,
+						      .ldconfig_path = demand->ldconfig_path,
+						      .chmod = demand->chmod,
+						      .no_hooks = demand->no_hooks,
+						      .late_mounts = demand->late_mounts,
+						      .no_additional_gids = demand->no_additional_gids };
+	if ((demand->disabled_hooks & GRAFT_HOOK_COMPAT) != 0)
 		return;
-	if (wish->mode == GRAFT_CDI_MODE_NVML || wish->mode == GRAFT_CDI_MODE_MANAGEMENT)
+	if (demand->mode == GRAFT_CDI_MODE_NVML || demand->mode == GRAFT_CDI_MODE_MANAGEMENT)
 		making->options.compat.driver_version = making->host->inventory->driver_version.value;
-	if (wish->mode == GRAFT_CDI_MODE_CSV && facts && facts->from_nvml) {
+	if (demand->mode == GRAFT_CDI_MODE_CSV && facts && facts->from_nvml) {
 		making->options.compat.cuda_version = facts->cuda;
-		making->options.compat.directory = facts->orin ? wish->csv_compat_directory : NULL;
+		making->options.compat.directory = facts->orin ? demand->csv_compat_directory : NULL;
 	}
 }
 
@@ -457,13 +458,13 @@ static void set_options(struct making *making)
 /* Adds a specification of the devices of one kind, or of all devices if UNKNOWN. */
 static int add_cdi_spec_item(struct making *making, enum coherence coherence, const char *infix)
 {
-	const struct graft_cdi_wish *wish = making->wish;
+	const struct graft_cdi_demand *demand = making->demand;
 	struct graft_cdi_item *item = &making->specs->items[making->specs->n];
 
 	*item = (struct graft_cdi_item){ .infix = infix,
 					 .spec = {
-					     .vendor = wish->vendor,
-					     .class_ = graft_arena_printf(making->arena, "%s%s", wish->class_, infix),
+					     .vendor = demand->vendor,
+					     .class_ = graft_arena_printf(making->arena, "%s%s", demand->class_, infix),
 					     .edits = making->common_edits } };
 	for (size_t i = 0; i < making->n_devices; i++) {
 		struct graft_cdi_device *device;
@@ -487,16 +488,16 @@ static int add_cdi_spec_item(struct making *making, enum coherence coherence, co
  */
 static int add_provenance(struct making *making, struct graft_cdi_item *item)
 {
-	bool gpus = making->wish->mode == GRAFT_CDI_MODE_NVML || making->wish->mode == GRAFT_CDI_MODE_MANAGEMENT;
+	bool gpus = making->demand->mode == GRAFT_CDI_MODE_NVML || making->demand->mode == GRAFT_CDI_MODE_MANAGEMENT;
 	struct graft_cdi_fingerprint fingerprint = { .boot_id = making->host->boot_id };
 	int rc = 0;
 
 	if (making->host->inventory)
 		rc = graft_cdi_fingerprint_make(making->host->inventory, gpus, making->host->boot_id, making->arena,
 						&fingerprint, making->err);
-	fingerprint.flags = making->wish->flags;
+	fingerprint.flags = making->demand->flags;
 	if (rc == 0)
-		rc = graft_cdi_fingerprint_store(&fingerprint, making->wish->provenance, making->arena, &item->spec,
+		rc = graft_cdi_fingerprint_store(&fingerprint, making->demand->provenance, making->arena, &item->spec,
 						 making->err);
 	item->has_provenance = rc > 0;
 	return rc < 0 ? -1 : 0;
@@ -573,7 +574,7 @@ static int add_all_device(struct making *making, struct graft_cdi_spec *spec)
 
 static int finish_cdi_spec_item(struct making *making, struct graft_cdi_item *item)
 {
-	if (!making->wish->no_all_device && add_all_device(making, &item->spec) < 0)
+	if (!making->demand->no_all_device && add_all_device(making, &item->spec) < 0)
 		return -1;
 	if (graft_cdi_simplify(&item->spec, making->arena, making->err) < 0)
 		return -1;
@@ -587,10 +588,10 @@ static int finish_cdi_spec_item(struct making *making, struct graft_cdi_item *it
  */
 static void fill_lease_hook(const struct making *making, const char *count, struct graft_cdi_hook *hook)
 {
-	const struct graft_cdi_wish *wish = making->wish;
-	const char *const words[] = { graft_path_name(wish->lease_hook_path),
-				      wish->config ? "--config" : NULL,
-				      wish->config,
+	const struct graft_cdi_demand *demand = making->demand;
+	const char *const words[] = { graft_path_name(demand->lease_hook_path),
+				      demand->config ? "--config" : NULL,
+				      demand->config,
 				      "lease",
 				      "--count",
 				      count };
@@ -599,7 +600,7 @@ static void fill_lease_hook(const struct making *making, const char *count, stru
 	 * At this stage the container has a process and a cgroup, and the hook runs in the host's
 	 * namespaces.
 	 */
-	*hook = (struct graft_cdi_hook){ .stage = "createRuntime", .path = wish->lease_hook_path };
+	*hook = (struct graft_cdi_hook){ .stage = "createRuntime", .path = demand->lease_hook_path };
 	for (size_t i = 0; i < GRAFT_COUNT(words); i++)
 		if (words[i])
 			(void)graft_arena_push_string(making->arena, &hook->args, &hook->n_args, words[i]);
@@ -621,12 +622,12 @@ static int fail_empty(const struct making *making)
 	};
 
 	return graft_fail(making->err, GRAFT_NOT_FOUND, 0, "no devices: this host has no %s (mode %s)",
-			  noun[making->wish->mode], graft_cdi_modes[making->wish->mode].word);
+			  noun[making->demand->mode], graft_cdi_modes[making->demand->mode].word);
 }
 
 static int add_cdi_mode_devices(struct making *making)
 {
-	switch (making->wish->mode) {
+	switch (making->demand->mode) {
 	case GRAFT_CDI_MODE_NVML:
 		return add_cdi_gpus(making);
 	case GRAFT_CDI_MODE_CSV:
@@ -669,15 +670,15 @@ static int make_specs(struct making *making)
 	return graft_arena_failed(making->arena) ? graft_fail_memory(making->err) : 0;
 }
 
-int graft_cdi_make(const struct graft_cdi_wish *wish, const struct graft_cdi_host *host, struct graft_arena *arena,
+int graft_cdi_make(const struct graft_cdi_demand *demand, const struct graft_cdi_host *host, struct graft_arena *arena,
 		   struct graft_cdi_specs *ret_specs, struct graft_error *err)
 {
-	struct making making = { .wish = wish, .host = host, .arena = arena, .specs = ret_specs, .err = err };
+	struct making making = { .demand = demand, .host = host, .arena = arena, .specs = ret_specs, .err = err };
 	int rc;
 
 	*ret_specs = (struct graft_cdi_specs){ .n = 0 };
 	set_options(&making);
-	rc = wish->mode == GRAFT_CDI_MODE_CSV ? plan_board(&making) : plan_common(&making);
+	rc = demand->mode == GRAFT_CDI_MODE_CSV ? plan_board(&making) : plan_common(&making);
 	if (rc < 0)
 		return graft_wrap(err, "failed to create edits common for entities");
 	if (add_cdi_mode_devices(&making) < 0)
@@ -698,17 +699,17 @@ void graft_cdi_specs_done(struct graft_cdi_specs *specs)
  * The hook provides the driver's files: which ones a container gets does not depend on when the
  * specification was made.
  */
-int graft_cdi_add_leases(const struct graft_cdi_wish *wish, const struct graft_cdi_host *host,
+int graft_cdi_add_leases(const struct graft_cdi_demand *demand, const struct graft_cdi_host *host,
 			 struct graft_arena *arena, struct graft_cdi_specs *specs, struct graft_error *err)
 {
-	struct making making = { .wish = wish, .host = host, .arena = arena, .specs = specs, .err = err };
+	struct making making = { .demand = demand, .host = host, .arena = arena, .specs = specs, .err = err };
 	static const char *void_variable = "NVIDIA_VISIBLE_DEVICES=void";
 	struct graft_cdi_item *item = &specs->items[specs->n++];
 	struct graft_cdi_spec *spec = &item->spec;
 	size_t n = graft_inventory_count_gpus(host->inventory);
 
 	*item = (struct graft_cdi_item){ .infix = GRAFT_CDI_LEASE_INFIX,
-					 .spec = { .vendor = wish->vendor, .class_ = GRAFT_CDI_LEASE } };
+					 .spec = { .vendor = demand->vendor, .class_ = GRAFT_CDI_LEASE } };
 	/* Other hooks and runtimes do nothing for such a container. */
 	(void)graft_arena_push_string(arena, &spec->edits.env, &spec->edits.n_env, void_variable);
 	for (size_t i = 1; i <= n; i++) {

@@ -50,7 +50,7 @@ struct graft_cdi_mode_row {
 extern const struct graft_cdi_mode_row graft_cdi_modes[GRAFT_CDI_MODES];
 
 /* What was asked for; all strings are borrowed. */
-struct graft_cdi_wish {
+struct graft_cdi_demand {
 	enum graft_cdi_mode mode;
 	const char *vendor, *class_;
 	const char *const *ids; /* devices, in the terms of the mode (SPEC ctk-and-cdi 4.6, 4.9, 4.10) */
@@ -94,14 +94,14 @@ struct graft_cdi_specs {
 };
 
 /* Sets what a feature flag stands for (SPEC ctk-and-cdi 1.5). Returns false if it is not known. */
-bool graft_cdi_set_feature(struct graft_cdi_wish *wish, const char *word);
+bool graft_cdi_set_feature(struct graft_cdi_demand *demand, const char *word);
 
 /*
- * Returns the request of a container that asks for everything that `wish` allows, except GPUs; the
- * caller releases it with graft_request_free(). NULL: out of memory, or an id is not an IMEX
+ * Returns the request of a container that asks for everything that `demand` allows, except GPUs;
+ * the caller releases it with graft_request_free(). NULL: out of memory, or an id is not an IMEX
  * channel.
  */
-struct graft_request *graft_cdi_request(const struct graft_cdi_wish *wish, struct graft_error *err);
+struct graft_request *graft_cdi_request(const struct graft_cdi_demand *demand, struct graft_error *err);
 
 /*
  * Makes the specifications: one, and with `coherent` one more for each kind of GPU, coherent and
@@ -109,12 +109,12 @@ struct graft_request *graft_cdi_request(const struct graft_cdi_wish *wish, struc
  * Returns 0, or -1: GRAFT_NOT_FOUND if the host has no such device, or its node is missing;
  * otherwise the errors of graft_cdi_choose() and the planner.
  */
-int graft_cdi_make(const struct graft_cdi_wish *wish, const struct graft_cdi_host *host, struct graft_arena *arena,
+int graft_cdi_make(const struct graft_cdi_demand *demand, const struct graft_cdi_host *host, struct graft_arena *arena,
 		   struct graft_cdi_specs *ret_specs, struct graft_error *err);
 /*
  * Adds the specification for GPUs by number, nvidia.com/lease=2. Returns -1 with GRAFT_NO_MEMORY.
  */
-int graft_cdi_add_leases(const struct graft_cdi_wish *wish, const struct graft_cdi_host *host,
+int graft_cdi_add_leases(const struct graft_cdi_demand *demand, const struct graft_cdi_host *host,
 			 struct graft_arena *arena, struct graft_cdi_specs *specs, struct graft_error *err);
 void graft_cdi_specs_done(struct graft_cdi_specs *specs);
 

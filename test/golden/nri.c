@@ -299,22 +299,22 @@ static int decide(const struct row *row, const struct graft_nri_policy *policy, 
 	};
 	struct graft_nri_container container;
 	struct graft_strings given = { .n = 0 };
-	struct graft_nri_wish wish;
+	struct graft_nri_demand demand;
 	int rc;
 
 	make_container(row, host->inventory, arena, &container);
 	list(row->given, host->inventory, arena, &given);
-	rc = graft_nri_read(policy, &container, NULL, arena, &wish, err);
+	rc = graft_nri_read(policy, &container, NULL, arena, &demand, err);
 	if (rc == 0)
-		rc = graft_nri_decide(policy, host, &given, &wish, NULL, arena, &answer, err);
+		rc = graft_nri_decide(policy, host, &given, &demand, NULL, arena, &answer, err);
 	/* The host is read again for a device that it lacks, and the same is asked for once more. */
 	if (rc < 0 && err->status == GRAFT_UNKNOWN_DEVICE) {
 		graft_nri_answer_done(&answer);
 		graft_error_clear(err);
-		rc = graft_nri_decide(policy, host, &given, &wish, NULL, arena, &answer, err);
+		rc = graft_nri_decide(policy, host, &given, &demand, NULL, arena, &answer, err);
 	}
 	device.edits = answer.edits;
-	if (rc == 0 && wish.kind == GRAFT_NRI_NOTHING)
+	if (rc == 0 && demand.kind == GRAFT_NRI_NOTHING)
 		graft_buffer_string(out, "nothing\n");
 	else if (rc == 0)
 		rc = graft_cdi_spec_write(&spec, GRAFT_CDI_JSON, out, err);

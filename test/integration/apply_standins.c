@@ -46,7 +46,7 @@ void graft_cgroup_undo(struct graft_cgroup *cgroup, const struct graft_log *log)
 	standin_calls.cgroup_undo++;
 }
 
-int graft_loader_cache_read(const struct graft_image_root *root, const struct graft_loader_wish *wish,
+int graft_loader_cache_read(const struct graft_image_root *root, const struct graft_loader_additions *additions,
 			    enum graft_ldcache_state state, bool early, const struct graft_log *log,
 			    struct graft_arena *arena, struct graft_loader_work *ret_work, struct graft_error *err)
 {
@@ -61,9 +61,9 @@ int graft_loader_cache_read(const struct graft_image_root *root, const struct gr
 	return 0;
 }
 
-struct graft_loader_wish graft_ldcache_wish(const struct graft_edit *edit)
+struct graft_loader_additions graft_ldcache_additions(const struct graft_edit *edit)
 {
-	return (struct graft_loader_wish){ .n_entries = 0 };
+	return (struct graft_loader_additions){ .n_entries = 0 };
 }
 
 /* Uses the journal as the real function does. */

@@ -225,7 +225,7 @@ pod_has() {
 
 @test "NRI: GPUs that the kubelet has given, by variables" { nri_by_variable; }
 @test "NRI: GPUs that the kubelet has given, by mounts" { nri_by_mounts; }
-@test "NRI: what an image or a pod asks for itself gives nothing" { nri_own_wish; }
+@test "NRI: what an image or a pod asks for itself gives nothing" { nri_own_request; }
 @test "NRI: an annotation of a foreign namespace is refused, and the answer says why" { nri_foreign_annotation; }
 @test "NRI: the same, skipped in silence where the administrator wants that" { nri_skipped_annotation; }
 @test "NRI: other kinds of CDI devices, where they are allowed" { nri_allowed_kind; }

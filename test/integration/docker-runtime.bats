@@ -26,8 +26,8 @@ folder() { if [ "$1" = nvidia ]; then echo /usr/lib/x86_64-linux-gnu; else echo 
 
 # --- each by the hook and by the runtime itself ---
 
-# wishes RUNTIME: what NVIDIA_VISIBLE_DEVICES can say.
-wishes() {
+# requests RUNTIME: what NVIDIA_VISIBLE_DEVICES can say.
+requests() {
   docker_run --runtime="$1" --env NVIDIA_VISIBLE_DEVICES=0,1
   expect_gpus 0 1 || return
   expect_libraries "$(folder "$1")" || return
@@ -82,8 +82,8 @@ life() {
   run -0 docker exec --user 1000 "$name" nvidia-smi -L
 }
 
-@test "docker run --runtime=nvidia: what NVIDIA_VISIBLE_DEVICES says" { wishes nvidia; }
-@test "docker run --runtime=nvidia-legacy: what NVIDIA_VISIBLE_DEVICES says" { wishes nvidia-legacy; }
+@test "docker run --runtime=nvidia: what NVIDIA_VISIBLE_DEVICES says" { requests nvidia; }
+@test "docker run --runtime=nvidia-legacy: what NVIDIA_VISIBLE_DEVICES says" { requests nvidia-legacy; }
 # bats test_tags=old-kernel
 @test "docker run --runtime=nvidia: images and options of many kinds" { circumstances nvidia; }
 # bats test_tags=old-kernel

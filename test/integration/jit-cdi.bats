@@ -547,7 +547,7 @@ rootless_bundle() {
   [ "$(jq .process.user.additionalGids "$bundle/config.json")" = null ]
 }
 
-# ---- wishes that cannot be met ----
+# ---- requests that cannot be met ----
 
 @test "what is not there is one line that names it" {
   jit_bundle 8

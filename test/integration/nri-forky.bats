@@ -14,7 +14,7 @@ teardown() { nri_teardown; }
 @test "it is containerd 2 of Debian's next release" { ctr version | grep -q "^  Version: *\(v\|\)2\."; }
 @test "GPUs that the kubelet has given, by variables" { nri_by_variable; }
 @test "GPUs that the kubelet has given, by mounts" { nri_by_mounts; }
-@test "what an image or a pod asks for itself gives nothing" { nri_own_wish; }
+@test "what an image or a pod asks for itself gives nothing" { nri_own_request; }
 @test "GPUs by CDI from the engine, with an image that asks for all" { nri_by_cdi; }
 @test "an annotation of a foreign namespace is refused, and the answer says why" { nri_foreign_annotation; }
 @test "the same, skipped in silence where the administrator wants that" { nri_skipped_annotation; }

@@ -137,7 +137,7 @@ nri_by_mounts() {
 }
 
 # What an image or a pod sets itself gives nothing.
-nri_own_wish() {
+nri_own_request() {
   start_nri
   cri_run --env NVIDIA_VISIBLE_DEVICES=all
   expect_no_gpu

@@ -109,7 +109,7 @@ static int refresh(const struct graft_image_root *root, const char *word, char *
 	struct graft_error err = { 0 };
 	enum graft_ldcache_state state = strcmp(word, "merge") == 0 ? GRAFT_LDCACHE_MERGE : GRAFT_LDCACHE_REBUILD;
 	struct graft_loader_work work = { .cache = NULL };
-	struct graft_loader_wish wish;
+	struct graft_loader_additions additions;
 	double start = now_ms(), middle;
 	struct rusage usage;
 
@@ -117,9 +117,9 @@ static int refresh(const struct graft_image_root *root, const char *word, char *
 	if (strcmp(word, "auto") == 0)
 		state = graft_ldcache_state(root, &log);
 	middle = now_ms();
-	wish = graft_ldcache_wish(&edit);
+	additions = graft_ldcache_additions(&edit);
 	if ((!edit.musl_path_file &&
-	     graft_loader_cache_read(root, &wish, state, false, &log, arena, &work, &err) < 0) ||
+	     graft_loader_cache_read(root, &additions, state, false, &log, arena, &work, &err) < 0) ||
 	    graft_ldcache_refresh(root, &edit, &work, journal, &log, &err) < 0) {
 		graft_journal_undo(journal, NULL);
 		return complain(&err);

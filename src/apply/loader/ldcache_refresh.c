@@ -27,16 +27,16 @@ struct refresh {
 	const struct graft_log *log;
 };
 
-struct graft_loader_wish graft_ldcache_wish(const struct graft_edit *edit)
+struct graft_loader_additions graft_ldcache_additions(const struct graft_edit *edit)
 {
 	bool musl = edit->musl_path_file != NULL; /* its folders are not in any configuration of ldconfig */
 
-	return (struct graft_loader_wish){ .entries = edit->entries,
-					   .n_entries = edit->n_entries,
-					   .folders = edit->folders,
-					   .n_folders = edit->n_folders,
-					   .missing_folders = musl ? edit->folders : edit->missing_folders,
-					   .n_missing_folders = musl ? edit->n_folders : edit->n_missing_folders };
+	return (struct graft_loader_additions){ .entries = edit->entries,
+						.n_entries = edit->n_entries,
+						.folders = edit->folders,
+						.n_folders = edit->n_folders,
+						.missing_folders = musl ? edit->folders : edit->missing_folders,
+						.n_missing_folders = musl ? edit->n_folders : edit->n_missing_folders };
 }
 
 /* ---- files ---- */
@@ -193,9 +193,9 @@ static int apply_links(const struct refresh *refresh, const struct graft_loader_
  */
 static int write_own_conf(const struct refresh *refresh, const struct graft_edit *edit, struct graft_error *err)
 {
-	const struct graft_loader_wish wish = graft_ldcache_wish(edit);
+	const struct graft_loader_additions additions = graft_ldcache_additions(edit);
 	auto_arena struct graft_arena *arena = graft_arena_new(ARENA_MAX);
-	const char *text = arena ? graft_loader_own_conf(&wish, arena) : NULL;
+	const char *text = arena ? graft_loader_own_conf(&additions, arena) : NULL;
 	size_t length = graft_journal_length(refresh->journal);
 	struct graft_error why = { .status = GRAFT_OK };
 	char reason[sizeof(why.msg) + sizeof(why.ctx)];

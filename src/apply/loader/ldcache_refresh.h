@@ -16,7 +16,7 @@
 #include "plan/plan.h"
 
 /* Returns what an LDCACHE edit requests of the loader; its lists are borrowed from the edit. */
-struct graft_loader_wish graft_ldcache_wish(const struct graft_edit *edit);
+struct graft_loader_additions graft_ldcache_additions(const struct graft_edit *edit);
 
 /*
  * Applies an LDCACHE edit. `work` is the result of graft_loader_cache_read() for that edit; it is

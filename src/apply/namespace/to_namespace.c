@@ -287,13 +287,13 @@ static int work_out_ldcache(struct graft_apply *apply, const struct graft_namesp
 	bool makes_files = graft_plan_find(apply->plan, GRAFT_EDIT_BIND) ||
 			   graft_plan_find(apply->plan, GRAFT_EDIT_SYMLINK);
 	bool early = options->early || (!options->rebuild_ldcache && makes_files);
-	struct graft_loader_wish wish;
+	struct graft_loader_additions additions;
 
 	/* musl has no cache, but a rebuild would also include the soname links. */
 	if (!edit || (edit->musl_path_file && !options->rebuild_ldcache))
 		return 0;
-	wish = graft_ldcache_wish(edit);
-	return graft_loader_cache_read(&apply->root, &wish,
+	additions = graft_ldcache_additions(edit);
+	return graft_loader_cache_read(&apply->root, &additions,
 				       options->rebuild_ldcache ? GRAFT_LDCACHE_REBUILD : options->ldcache_state, early,
 				       apply->log, apply->arena, &apply->loader, err);
 }

@@ -106,10 +106,10 @@ static int read_capabilities(const struct ctk_cdi_flags *given, uint32_t *ret_ca
 }
 
 /* SPEC ctk-and-cdi 1.5: unknown feature flags belong to other versions and are ignored. */
-static void read_features(const struct ctk *ctk, const struct ctk_list *words, struct graft_cdi_wish *wish)
+static void read_features(const struct ctk *ctk, const struct ctk_list *words, struct graft_cdi_demand *demand)
 {
 	for (size_t i = 0; i < words->n; i++) {
-		if (!graft_cdi_set_feature(wish, words->items[i]))
+		if (!graft_cdi_set_feature(demand, words->items[i]))
 			graft_debug(&ctk->log, "feature flag '%s' has no effect here", words->items[i]);
 	}
 }
@@ -132,20 +132,20 @@ static void warn_of_unknown_hooks(const struct ctk *ctk, const struct ctk_list *
  * SPEC ctk-and-cdi 4.5: enabling a hook overrides disabling it. chmod is off unless enabled, and in
  * mode management the container creates its own device nodes.
  */
-static void read_hooks(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_wish *wish)
+static void read_hooks(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_demand *demand)
 {
 	bool all = graft_is_in(given->disabled_hooks.items, given->disabled_hooks.n, ALL);
 
 	warn_of_unknown_hooks(ctk, &given->disabled_hooks);
 	warn_of_unknown_hooks(ctk, &given->enabled_hooks);
-	wish->disabled_hooks = wish->mode == GRAFT_CDI_MODE_MANAGEMENT ? (uint32_t)GRAFT_HOOK_PARAMS : 0u;
+	demand->disabled_hooks = demand->mode == GRAFT_CDI_MODE_MANAGEMENT ? (uint32_t)GRAFT_HOOK_PARAMS : 0u;
 	for (unsigned int i = 0; i < GRAFT_HOOK_BITS; i++) {
 		if (all || graft_is_in(given->disabled_hooks.items, given->disabled_hooks.n, graft_hook_names[i]))
-			wish->disabled_hooks |= 1u << i;
+			demand->disabled_hooks |= 1u << i;
 		if (graft_is_in(given->enabled_hooks.items, given->enabled_hooks.n, graft_hook_names[i]))
-			wish->disabled_hooks &= ~(1u << i);
+			demand->disabled_hooks &= ~(1u << i);
 	}
-	wish->chmod = graft_is_in(given->enabled_hooks.items, given->enabled_hooks.n, "chmod");
+	demand->chmod = graft_is_in(given->enabled_hooks.items, given->enabled_hooks.n, "chmod");
 }
 
 /* SPEC ctk-and-cdi 1.5: an absolute path is used as it is; any other name is searched for. */
@@ -184,22 +184,22 @@ static const char *choose_lease_hook_path(const struct ctk *ctk, const char *hoo
 	return beside;
 }
 
-static int read_cdi_leases(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_wish *wish,
+static int read_cdi_leases(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_demand *demand,
 			   struct graft_error *err)
 {
 	if (!given->leases)
 		return 0;
-	if (wish->mode != GRAFT_CDI_MODE_NVML)
+	if (demand->mode != GRAFT_CDI_MODE_NVML)
 		return graft_fail(err, GRAFT_INVALID, 0, "--leases needs mode nvml, and the mode is %s",
-				  graft_cdi_modes[wish->mode].word);
+				  graft_cdi_modes[demand->mode].word);
 	if (given->no_hooks)
 		return graft_fail(err, GRAFT_INVALID, 0, "--leases and --no-hooks cannot be used together");
-	wish->config = ctk->config && ctk->config[0] != '\0' ? ctk->config : NULL;
-	if (wish->config && wish->config[0] != '/')
+	demand->config = ctk->config && ctk->config[0] != '\0' ? ctk->config : NULL;
+	if (demand->config && demand->config[0] != '/')
 		return graft_fail(err, GRAFT_INVALID, 0, "--config must be an absolute path with --leases: '%s'",
-				  wish->config);
-	wish->lease_hook_path = choose_lease_hook_path(ctk, wish->hook_path);
-	return wish->lease_hook_path ? 0 : graft_fail_memory(err);
+				  demand->config);
+	demand->lease_hook_path = choose_lease_hook_path(ctk, demand->hook_path);
+	return demand->lease_hook_path ? 0 : graft_fail_memory(err);
 }
 
 /* ---- name of the output ---- */
@@ -329,11 +329,11 @@ static int read_places(struct ctk *ctk, const struct ctk_cdi_flags *given, struc
 
 /* ---- all flags ---- */
 
-static int check_cdi_spec_kind(const struct graft_cdi_wish *wish, struct graft_error *err)
+static int check_cdi_spec_kind(const struct graft_cdi_demand *demand, struct graft_error *err)
 {
-	if (graft_cdi_check_vendor(wish->vendor, err) < 0)
+	if (graft_cdi_check_vendor(demand->vendor, err) < 0)
 		return graft_wrap(err, "invalid CDI vendor name");
-	if (graft_cdi_check_class(wish->class_, err) < 0)
+	if (graft_cdi_check_class(demand->class_, err) < 0)
 		return graft_wrap(err, "invalid CDI class name");
 	return 0;
 }
@@ -342,83 +342,84 @@ static int check_cdi_spec_kind(const struct graft_cdi_wish *wish, struct graft_e
  * SPEC ctk-and-cdi 7.1 (10): other toolkits use nvidia.com/gpu in all modes, so that specs of
  * several modes conflict with each other.
  */
-static void set_kind(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_wish *wish)
+static void set_kind(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_demand *demand)
 {
-	const struct graft_cdi_mode_row *row = &graft_cdi_modes[wish->mode],
+	const struct graft_cdi_mode_row *row = &graft_cdi_modes[demand->mode],
 					*usual = &graft_cdi_modes[GRAFT_CDI_MODE_NVML];
 
-	wish->vendor = given->vendor ? given->vendor : row->vendor;
-	wish->class_ = given->class_ ? given->class_ : row->class_;
-	if (strcmp(wish->vendor, given->vendor ? given->vendor : usual->vendor) != 0 ||
-	    strcmp(wish->class_, given->class_ ? given->class_ : usual->class_) != 0)
+	demand->vendor = given->vendor ? given->vendor : row->vendor;
+	demand->class_ = given->class_ ? given->class_ : row->class_;
+	if (strcmp(demand->vendor, given->vendor ? given->vendor : usual->vendor) != 0 ||
+	    strcmp(demand->class_, given->class_ ? given->class_ : usual->class_) != 0)
 		graft_info(&ctk->log, "The devices are of kind %s/%s in this mode; --vendor and --class change that",
-			   wish->vendor, wish->class_);
+			   demand->vendor, demand->class_);
 }
 
 /* Reads the flags that do not depend on the mode, in the order of SPEC ctk-and-cdi 1.5. */
 static int read_generate_flags(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_decision *decision,
 			       struct graft_error *err)
 {
-	struct graft_cdi_wish *wish = &decision->wish;
+	struct graft_cdi_demand *demand = &decision->demand;
 
-	if (check_format(given, err) < 0 || read_mode(given, &wish->mode, err) < 0 ||
-	    read_namings(&given->namings, &wish->namings, err) < 0)
+	if (check_format(given, err) < 0 || read_mode(given, &demand->mode, err) < 0 ||
+	    read_namings(&given->namings, &demand->namings, err) < 0)
 		return -1;
-	wish->hook_path = given->no_hooks ? USUAL_PLACE CTK_CDI_HOOK_NAME : choose_cdi_hook_path(ctk, given->hook_path);
-	if (!wish->hook_path)
+	demand->hook_path = given->no_hooks ? USUAL_PLACE CTK_CDI_HOOK_NAME
+					    : choose_cdi_hook_path(ctk, given->hook_path);
+	if (!demand->hook_path)
 		return graft_fail_memory(err);
 	return name_output(ctk, given, decision, err);
 }
 
-static void read_ids(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_wish *wish)
+static void read_ids(const struct ctk *ctk, const struct ctk_cdi_flags *given, struct graft_cdi_demand *demand)
 {
 	static const char *const all[] = { ALL };
 
-	wish->ids = given->ids.given ? given->ids.items : all;
-	wish->n_ids = given->ids.given ? given->ids.n : GRAFT_COUNT(all);
-	wish->no_all_device = given->no_all_device;
-	if (graft_is_in(given->ids.items, given->ids.n, "none") && !wish->no_all_device) {
+	demand->ids = given->ids.given ? given->ids.items : all;
+	demand->n_ids = given->ids.given ? given->ids.n : GRAFT_COUNT(all);
+	demand->no_all_device = given->no_all_device;
+	if (graft_is_in(given->ids.items, given->ids.n, "none") && !demand->no_all_device) {
 		graft_warn(&ctk->log, "Disabling generation of 'all' device");
-		wish->no_all_device = true;
+		demand->no_all_device = true;
 	}
 }
 
 int ctk_cdi_decide(struct ctk *ctk, const struct ctk_cdi_flags *given, struct ctk_cdi_decision *ret_decision,
 		   struct graft_error *err)
 {
-	struct graft_cdi_wish *wish = &ret_decision->wish;
+	struct graft_cdi_demand *demand = &ret_decision->demand;
 	const char *compat = given->csv_compat_directory;
 
 	*ret_decision = (struct ctk_cdi_decision){ .output = NULL };
 	if (read_generate_flags(ctk, given, ret_decision, err) < 0)
 		return -1;
-	wish->vendor = given->vendor ? given->vendor : graft_cdi_modes[GRAFT_CDI_MODE_NVML].vendor;
-	wish->class_ = given->class_ ? given->class_ : graft_cdi_modes[GRAFT_CDI_MODE_NVML].class_;
-	if (check_cdi_spec_kind(wish, err) < 0)
+	demand->vendor = given->vendor ? given->vendor : graft_cdi_modes[GRAFT_CDI_MODE_NVML].vendor;
+	demand->class_ = given->class_ ? given->class_ : graft_cdi_modes[GRAFT_CDI_MODE_NVML].class_;
+	if (check_cdi_spec_kind(demand, err) < 0)
 		return -1;
 	if (graft_is_in(given->enabled_hooks.items, given->enabled_hooks.n, ALL))
 		return graft_fail(err, GRAFT_INVALID, 0, "enabling all hooks is not supported");
-	if (read_provenance(given->provenance, &wish->provenance, err) < 0 ||
+	if (read_provenance(given->provenance, &demand->provenance, err) < 0 ||
 	    read_cdi_version(given->cdi_version, &ret_decision->cdi_version, err) < 0 ||
-	    read_capabilities(given, &wish->capabilities, err) < 0)
+	    read_capabilities(given, &demand->capabilities, err) < 0)
 		return -1;
-	read_ids(ctk, given, wish);
+	read_ids(ctk, given, demand);
 	if (read_places(ctk, given, &ret_decision->places, err) < 0)
 		return -1;
-	if (wish->mode == GRAFT_CDI_MODES &&
-	    graft_cdi_detect_mode(&ret_decision->places, &ctk->log, &wish->mode, err) < 0)
+	if (demand->mode == GRAFT_CDI_MODES &&
+	    graft_cdi_detect_mode(&ret_decision->places, &ctk->log, &demand->mode, err) < 0)
 		return -1;
 	ret_decision->leases = given->leases;
-	set_kind(ctk, given, wish);
-	if (read_cdi_leases(ctk, given, wish, err) < 0)
+	set_kind(ctk, given, demand);
+	if (read_cdi_leases(ctk, given, demand, err) < 0)
 		return -1;
-	read_features(ctk, &given->features, wish);
-	read_hooks(ctk, given, wish);
-	wish->no_hooks = given->no_hooks;
-	wish->late_mounts = given->late_mounts;
-	if (wish->no_hooks && wish->late_mounts)
+	read_features(ctk, &given->features, demand);
+	read_hooks(ctk, given, demand);
+	demand->no_hooks = given->no_hooks;
+	demand->late_mounts = given->late_mounts;
+	if (demand->no_hooks && demand->late_mounts)
 		return graft_fail(err, GRAFT_INVALID, 0, "--late-mounts and --no-hooks cannot be used together");
-	wish->ldconfig_path = given->ldconfig_path && given->ldconfig_path[0] != '\0' ? given->ldconfig_path : NULL;
-	wish->csv_compat_directory = compat && compat[0] != '\0' ? compat : CTK_CDI_ORIN_COMPAT;
+	demand->ldconfig_path = given->ldconfig_path && given->ldconfig_path[0] != '\0' ? given->ldconfig_path : NULL;
+	demand->csv_compat_directory = compat && compat[0] != '\0' ? compat : CTK_CDI_ORIN_COMPAT;
 	return 0;
 }

@@ -27,7 +27,7 @@ struct ctk_cdi_flags {
 
 /* What follows from them. */
 struct ctk_cdi_decision {
-	struct graft_cdi_wish wish;
+	struct graft_cdi_demand demand;
 	struct graft_cdi_places places;
 	const char *output; /* ends in .json or .yaml; NULL: standard output */
 	enum graft_cdi_format format;

@@ -149,16 +149,16 @@ static bool has_cuda(const struct graft_inventory *inventory)
 	return false;
 }
 
-static void report_cdi_specs(const struct ctk *ctk, const struct graft_cdi_wish *wish,
+static void report_cdi_specs(const struct ctk *ctk, const struct graft_cdi_demand *demand,
 			     const struct graft_cdi_host *host, const struct graft_cdi_specs *specs)
 {
 	for (size_t i = 0; i < specs->n_warnings; i++)
 		graft_warn(&ctk->log, "%s", specs->warnings[i]);
-	if (wish->mode == GRAFT_CDI_MODE_NVML && (wish->capabilities & GRAFT_CAP_COMPUTE) != 0 &&
+	if (demand->mode == GRAFT_CDI_MODE_NVML && (demand->capabilities & GRAFT_CAP_COMPUTE) != 0 &&
 	    !has_cuda(host->inventory))
 		graft_warn(&ctk->log, "libcuda of this driver was not found: containers will have no CUDA; is the "
 				      "driver installed completely?");
-	if (wish->mode == GRAFT_CDI_MODE_NVML && wish->provenance == GRAFT_CDI_PROVENANCE_AUTO && specs->n > 0 &&
+	if (demand->mode == GRAFT_CDI_MODE_NVML && demand->provenance == GRAFT_CDI_PROVENANCE_AUTO && specs->n > 0 &&
 	    !specs->items[0].has_provenance)
 		graft_info(&ctk->log, "The spec does not record which driver it was made for, because it has no hook; "
 				      "--provenance=annotations records it, for engines that read CDI 0.6.0");
@@ -217,9 +217,9 @@ static const char *version_of(const struct graft_cdi_specs *specs)
 static int make_cdi_specs(struct ctk *ctk, const struct ctk_cdi_decision *decision, const struct graft_cdi_host *host,
 			  struct graft_cdi_specs *specs, struct graft_error *err)
 {
-	if (graft_cdi_make(&decision->wish, host, ctk->arena, specs, err) < 0)
+	if (graft_cdi_make(&decision->demand, host, ctk->arena, specs, err) < 0)
 		return -1;
-	return decision->leases ? graft_cdi_add_leases(&decision->wish, host, ctk->arena, specs, err) : 0;
+	return decision->leases ? graft_cdi_add_leases(&decision->demand, host, ctk->arena, specs, err) : 0;
 }
 
 static int make_cdi_specs_again(struct ctk *ctk, struct ctk_cdi_decision *decision, const struct graft_cdi_host *host,
@@ -227,7 +227,7 @@ static int make_cdi_specs_again(struct ctk *ctk, struct ctk_cdi_decision *decisi
 {
 	graft_cdi_specs_done(specs);
 	*specs = (struct graft_cdi_specs){ .n = 0 };
-	decision->wish.no_additional_gids = no_additional_gids;
+	decision->demand.no_additional_gids = no_additional_gids;
 	return make_cdi_specs(ctk, decision, host, specs, err);
 }
 
@@ -235,7 +235,7 @@ static int make_cdi_specs_again(struct ctk *ctk, struct ctk_cdi_decision *decisi
 static int make_for_reader(struct ctk *ctk, struct ctk_cdi_decision *decision, const struct graft_cdi_host *host,
 			   struct graft_cdi_specs *specs, struct graft_error *err)
 {
-	bool no_gids = decision->wish.no_additional_gids;
+	bool no_gids = decision->demand.no_additional_gids;
 	struct reader reader = find_reader(ctk, decision);
 
 	if (make_cdi_specs(ctk, decision, host, specs, err) < 0)
@@ -269,13 +269,13 @@ static int make_and_write_cdi_specs(struct ctk *ctk, struct ctk_cdi_decision *de
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
-	if (graft_cdi_read_host(&decision->wish, &decision->places, &ctk->steps, ctk->arena, host, &err) < 0) {
+	if (graft_cdi_read_host(&decision->demand, &decision->places, &ctk->steps, ctk->arena, host, &err) < 0) {
 		(void)graft_wrap(&err, "failed to create CDI library");
 		return ctk_fail(ctk, &err, "failed to generate CDI spec");
 	}
 	if (make_for_reader(ctk, decision, host, specs, &err) < 0)
 		return ctk_fail(ctk, &err, "failed to generate CDI spec");
-	report_cdi_specs(ctk, &decision->wish, host, specs);
+	report_cdi_specs(ctk, &decision->demand, host, specs);
 	return write_all(ctk, decision, specs);
 }
 
@@ -290,8 +290,8 @@ static int generate_cdi_specs(void *target, struct graft_error *err)
 
 	if (ctk_cdi_decide(ctk, given, &decision, err) < 0)
 		return -1;
-	decision.wish.flags = ctk_cdi_flags_text(ctk, ctk->given, ctk->n_given);
-	if (!decision.wish.flags)
+	decision.demand.flags = ctk_cdi_flags_text(ctk, ctk->given, ctk->n_given);
+	if (!decision.demand.flags)
 		return graft_fail_memory(err);
 	rc = make_and_write_cdi_specs(ctk, &decision, &host, &specs);
 	graft_cdi_specs_done(&specs);

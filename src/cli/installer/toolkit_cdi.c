@@ -46,8 +46,8 @@ static int make_and_save(const struct installer_options *o, const struct ctk_cdi
 
 	if (!path)
 		return graft_fail_memory(err);
-	if (graft_cdi_read_host(&decision->wish, &decision->places, &ctk->steps, ctk->arena, host, err) < 0 ||
-	    graft_cdi_make(&decision->wish, host, ctk->arena, specs, err) < 0 ||
+	if (graft_cdi_read_host(&decision->demand, &decision->places, &ctk->steps, ctk->arena, host, err) < 0 ||
+	    graft_cdi_make(&decision->demand, host, ctk->arena, specs, err) < 0 ||
 	    move_paths(o, &specs->items[0].spec, &moved, err) < 0)
 		return -1;
 	for (size_t i = 0; i < specs->n_warnings; i++)

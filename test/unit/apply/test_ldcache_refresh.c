@@ -175,13 +175,13 @@ static const char *folders[] = { LIB };
 static int apply_edit(const struct graft_edit *edit, enum graft_ldcache_state state, bool early,
 		      struct graft_error *err)
 {
-	const struct graft_loader_wish wish = graft_ldcache_wish(edit);
+	const struct graft_loader_additions additions = graft_ldcache_additions(edit);
 	struct graft_arena *arena = graft_arena_new((size_t)48 << 20);
 	struct graft_loader_work work = { .cache = NULL };
 	int rc = arena ? 0 : graft_fail_memory(err);
 
 	if (rc == 0 && !edit->musl_path_file)
-		rc = graft_loader_cache_read(&fix.root, &wish, state, early, NULL, arena, &work, err);
+		rc = graft_loader_cache_read(&fix.root, &additions, state, early, NULL, arena, &work, err);
 	if (rc == 0)
 		rc = graft_ldcache_refresh(&fix.root, edit, &work, fix.journal, NULL, err);
 	graft_arena_free(arena);

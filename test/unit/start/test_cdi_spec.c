@@ -56,7 +56,7 @@ static struct graft_gpu board_gpus[] = {
 /* What a test starts from: the fixture's host, GPUs, all capabilities. */
 struct world {
 	struct fixture f;
-	struct graft_cdi_wish wish;
+	struct graft_cdi_demand demand;
 	struct graft_cdi_host host;
 	struct graft_arena *arena;
 	struct graft_cdi_specs specs;
@@ -71,15 +71,15 @@ static void set_up(struct world *world, enum graft_cdi_mode mode)
 	fixture_init(&world->f);
 	fixture_add_further(&world->f);
 	world->f.migs[1].uuid = (struct graft_fact){ "MIG-2222", "nvml" };
-	world->wish = (struct graft_cdi_wish){ .mode = mode,
-					       .vendor = graft_cdi_modes[mode].vendor,
-					       .class_ = graft_cdi_modes[mode].class_,
-					       .ids = all,
-					       .n_ids = 1,
-					       .namings = USUAL,
-					       .capabilities = EVERYTHING,
-					       .hook_path = HOOK,
-					       .provenance = GRAFT_CDI_PROVENANCE_NONE };
+	world->demand = (struct graft_cdi_demand){ .mode = mode,
+						   .vendor = graft_cdi_modes[mode].vendor,
+						   .class_ = graft_cdi_modes[mode].class_,
+						   .ids = all,
+						   .n_ids = 1,
+						   .namings = USUAL,
+						   .capabilities = EVERYTHING,
+						   .hook_path = HOOK,
+						   .provenance = GRAFT_CDI_PROVENANCE_NONE };
 	world->host = (struct graft_cdi_host){ .inventory = &world->f.inventory };
 }
 
@@ -92,7 +92,7 @@ static void tear_down(struct world *world)
 static int make(struct world *world)
 {
 	world->err = (struct graft_error){ .status = GRAFT_OK };
-	return graft_cdi_make(&world->wish, &world->host, world->arena, &world->specs, &world->err);
+	return graft_cdi_make(&world->demand, &world->host, world->arena, &world->specs, &world->err);
 }
 
 static const char *nodes_of(const struct graft_cdi_edits *edits, struct graft_arena *arena)
@@ -227,21 +227,21 @@ static void test_choices(void **state)
 	struct world world;
 
 	set_up(&world, GRAFT_CDI_MODE_NVML);
-	world.wish.ids = ids;
-	world.wish.namings = GRAFT_CDI_NAMING_TYPE_INDEX;
+	world.demand.ids = ids;
+	world.demand.namings = GRAFT_CDI_NAMING_TYPE_INDEX;
 	expect(&world, "nvidia.com/gpu: " CONTROL "\nall: /dev/nvidia7\ngpu2: /dev/nvidia7");
 	tear_down(&world);
 
 	set_up(&world, GRAFT_CDI_MODE_NVML);
-	world.wish.ids = none;
-	world.wish.no_all_device = true;
+	world.demand.ids = none;
+	world.demand.no_all_device = true;
 	expect(&world, "nvidia.com/gpu: " CONTROL "\nnone: ");
 	assert_int_equal(world.specs.items[0].spec.devices[0].edits.n_env, 1);
 	assert_string_equal(world.specs.items[0].spec.devices[0].edits.env[0], "NVCT_EMPTY_DEVICE=");
 	tear_down(&world);
 
 	set_up(&world, GRAFT_CDI_MODE_NVML);
-	world.wish.ids = unknown;
+	world.demand.ids = unknown;
 	expect_failure(&world, GRAFT_UNKNOWN_DEVICE,
 		       "failed to create device CDI specs: failed to construct device spec generators: failed to get "
 		       "device handle from index: ERROR_INVALID_ARGUMENT: no device '99'");
@@ -266,7 +266,7 @@ static void test_faults(void **state)
 	tear_down(&world);
 	/* UUIDs are all that was asked for, and one is not known. */
 	set_up(&world, GRAFT_CDI_MODE_NVML);
-	world.wish.namings = GRAFT_CDI_NAMING_UUID;
+	world.demand.namings = GRAFT_CDI_NAMING_UUID;
 	world.f.gpus[0].uuid.value = NULL;
 	assert_int_equal(make(&world), 0);
 	assert_int_equal(world.specs.n_warnings, 1);
@@ -279,12 +279,12 @@ static void test_hooks(void **state)
 	struct world world;
 
 	set_up(&world, GRAFT_CDI_MODE_NVML);
-	world.wish.disabled_hooks = GRAFT_HOOK_ALL & ~(uint32_t)GRAFT_HOOK_LDCACHE;
+	world.demand.disabled_hooks = GRAFT_HOOK_ALL & ~(uint32_t)GRAFT_HOOK_LDCACHE;
 	assert_int_equal(make(&world), 0);
 	assert_string_equal(hooks_of(&world.specs.items[0].spec.edits, world.arena), "update-ldcache");
 	tear_down(&world);
 	set_up(&world, GRAFT_CDI_MODE_NVML);
-	world.wish.no_hooks = true;
+	world.demand.no_hooks = true;
 	assert_int_equal(make(&world), 0);
 	assert_string_equal(hooks_of(&world.specs.items[0].spec.edits, world.arena), "");
 	assert_true(has_mount(&world.specs.items[0].spec.edits, "/usr/lib/libcuda.so.1"));
@@ -301,8 +301,8 @@ static void test_coherence(void **state)
 	assert_int_equal(make(&world), 0);
 	assert_int_equal(world.specs.n, 1); /* nobody asked */
 	graft_cdi_specs_done(&world.specs);
-	world.wish.coherent = true;
-	world.wish.namings = GRAFT_CDI_NAMING_INDEX;
+	world.demand.coherent = true;
+	world.demand.namings = GRAFT_CDI_NAMING_INDEX;
 	assert_int_equal(make(&world), 0);
 	assert_int_equal(world.specs.n, 3);
 	assert_string_equal(world.specs.items[1].infix, ".coherent");
@@ -321,7 +321,7 @@ static void test_provenance(void **state)
 	struct world world;
 
 	set_up(&world, GRAFT_CDI_MODE_NVML);
-	world.wish.provenance = GRAFT_CDI_PROVENANCE_AUTO;
+	world.demand.provenance = GRAFT_CDI_PROVENANCE_AUTO;
 	world.host.boot_id = "0bd5b3a1";
 	assert_int_equal(make(&world), 0);
 	assert_true(world.specs.items[0].has_provenance);
@@ -332,7 +332,7 @@ static void test_provenance(void **state)
 	tear_down(&world);
 	/* What does not change with GPUs does not say which there are. */
 	set_up(&world, GRAFT_CDI_MODE_GDS);
-	world.wish.provenance = GRAFT_CDI_PROVENANCE_ANNOTATIONS;
+	world.demand.provenance = GRAFT_CDI_PROVENANCE_ANNOTATIONS;
 	assert_int_equal(make(&world), 0);
 	assert_int_equal(graft_cdi_fingerprint_find(&world.specs.items[0].spec, world.arena, &found, &world.err), 1);
 	assert_null(found.gpus);
@@ -376,20 +376,20 @@ static void test_channels(void **state)
 		       "all: /dev/nvidia-caps-imex-channels/channel0");
 	tear_down(&world);
 	set_up(&world, GRAFT_CDI_MODE_IMEX);
-	world.wish.ids = zero;
-	world.wish.n_ids = 2;
-	world.wish.no_all_device = true;
+	world.demand.ids = zero;
+	world.demand.n_ids = 2;
+	world.demand.no_all_device = true;
 	expect(&world, "nvidia.com/imex-channel: \n0: /dev/nvidia-caps-imex-channels/channel0");
 	tear_down(&world);
 	set_up(&world, GRAFT_CDI_MODE_IMEX);
-	world.wish.ids = five;
+	world.demand.ids = five;
 	assert_int_equal(make(&world), -1);
 	assert_string_equal(world.err.msg,
 			    "IMEX channel 5 not found at /dev/nvidia-caps-imex-channels/channel5; on the host, 'mknod "
 			    "-m 0666 /dev/nvidia-caps-imex-channels/channel5 c 233 5' makes the node");
 	tear_down(&world);
 	set_up(&world, GRAFT_CDI_MODE_IMEX);
-	world.wish.ids = bogus;
+	world.demand.ids = bogus;
 	assert_int_equal(make(&world), -1);
 	assert_string_equal(world.err.msg, "invalid channel ID bogus: must be a number, or 'channel' and a number");
 	tear_down(&world);
@@ -406,7 +406,7 @@ static void test_management(void **state)
 	struct world world;
 
 	set_up(&world, GRAFT_CDI_MODE_MANAGEMENT);
-	world.wish.disabled_hooks = GRAFT_HOOK_PARAMS;
+	world.demand.disabled_hooks = GRAFT_HOOK_PARAMS;
 	expect_failure(&world, GRAFT_NOT_FOUND, "no devices: this host has no NVIDIA device node (mode management)");
 	graft_cdi_specs_done(&world.specs);
 	world.f.inventory.management_nodes = management_nodes;
@@ -452,7 +452,7 @@ static void test_boards(void **state)
 	set_up(&world, GRAFT_CDI_MODE_CSV);
 	world.host.csv = &board;
 	world.host.csv_facts = &orin;
-	world.wish.csv_compat_directory = "/compat";
+	world.demand.csv_compat_directory = "/compat";
 	world.f.inventory.gpus = board_gpus;
 	world.f.inventory.n_gpus = 2;
 	expect(&world, "nvidia.com/gpu: \n"
@@ -468,27 +468,27 @@ static void test_boards(void **state)
 	graft_cdi_specs_done(&world.specs);
 
 	/* One of them, by two names; libcuda's word is not NVML's. */
-	world.wish.ids = one;
-	world.wish.n_ids = 2;
-	world.wish.no_all_device = true;
+	world.demand.ids = one;
+	world.demand.n_ids = 2;
+	world.demand.no_all_device = true;
 	world.host.csv_facts = &libcuda;
 	expect(&world, "nvidia.com/gpu: \n1: /dev/nvidia1 /dev/nvidiactl /dev/nvmap\n"
 		       "GPU-card: /dev/nvidia1 /dev/nvidiactl /dev/nvmap");
 	assert_string_equal(hooks_of(&world.specs.items[0].spec.edits, world.arena), "update-ldcache");
 	graft_cdi_specs_done(&world.specs);
-	world.wish.ids = two;
-	world.wish.n_ids = 1;
+	world.demand.ids = two;
+	world.demand.n_ids = 1;
 	expect_failure(&world, GRAFT_UNKNOWN_DEVICE,
 		       "failed to create device CDI specs: unsupported device id: 2; on this board there are 0, 1, all "
 		       "and their UUIDs");
 	graft_cdi_specs_done(&world.specs);
 
 	/* All nodes are the only GPU's, and it has no UUID that anybody knows. */
-	world.wish.single_csv_device = true;
-	world.wish.ids = all;
+	world.demand.single_csv_device = true;
+	world.demand.ids = all;
 	expect(&world, "nvidia.com/gpu: \n0: /dev/nvidia0 /dev/nvidia1 /dev/nvmap");
 	graft_cdi_specs_done(&world.specs);
-	world.wish.namings = GRAFT_CDI_NAMING_UUID;
+	world.demand.namings = GRAFT_CDI_NAMING_UUID;
 	expect_failure(&world, GRAFT_NOT_FOUND,
 		       "no devices: this host has no GPU that the requested strategies can name (mode csv)");
 	tear_down(&world);
@@ -505,8 +505,8 @@ static void test_all_can_be_written(void **state)
 		struct world world;
 
 		set_up(&world, modes[i]);
-		world.wish.provenance = GRAFT_CDI_PROVENANCE_ANNOTATIONS;
-		world.wish.chmod = true;
+		world.demand.provenance = GRAFT_CDI_PROVENANCE_ANNOTATIONS;
+		world.demand.chmod = true;
 		assert_int_equal(make(&world), 0);
 		if (graft_cdi_spec_write(&world.specs.items[0].spec, GRAFT_CDI_YAML, &out, &world.err) < 0)
 			fail_msg("%s", world.err.msg);
@@ -523,7 +523,7 @@ static void test_allocations(void **state)
 		int rc;
 
 		set_up(&world, GRAFT_CDI_MODE_NVML);
-		world.wish.provenance = GRAFT_CDI_PROVENANCE_AUTO;
+		world.demand.provenance = GRAFT_CDI_PROVENANCE_AUTO;
 		allocation_fail(n);
 		rc = make(&world);
 		failed = allocation_reported(rc, &world.err);

@@ -130,9 +130,9 @@ static void test_modes(void **state)
 
 		(void)snprintf(words, sizeof(words), "--driver-root=@/root %s", rows[i].words);
 		decision = decided(test, words);
-		assert_int_equal(decision.wish.mode, rows[i].mode);
+		assert_int_equal(decision.demand.mode, rows[i].mode);
 		assert_string_equal(
-		    graft_arena_printf(test->ctk.arena, "%s/%s", decision.wish.vendor, decision.wish.class_),
+		    graft_arena_printf(test->ctk.arena, "%s/%s", decision.demand.vendor, decision.demand.class_),
 		    rows[i].kind);
 		assert_int_equal(strstr(test->said, "The devices are of kind") != NULL, rows[i].told);
 	}
@@ -143,12 +143,12 @@ static void test_mode_of_the_host(void **state)
 {
 	struct ctk_case *test = *state;
 
-	assert_int_equal(decided(test, "--driver-root=@/root").wish.mode, GRAFT_CDI_MODE_NVML);
+	assert_int_equal(decided(test, "--driver-root=@/root").demand.mode, GRAFT_CDI_MODE_NVML);
 	assert_non_null(strstr(test->said, "warning: Unsupported platform detected: unknown; assuming nvml\n"));
 	assert_non_null(strstr(test->said, "info: Auto-detected mode as 'nvml'\n"));
 	assert_int_equal(mkdir(case_path(test, "root/etc"), 0755), 0);
 	case_write(test, "root/etc/nv_tegra_release", "# R36\n", 0644);
-	assert_int_equal(decided(test, "--driver-root=@/root").wish.mode, GRAFT_CDI_MODE_CSV);
+	assert_int_equal(decided(test, "--driver-root=@/root").demand.mode, GRAFT_CDI_MODE_CSV);
 	assert_non_null(strstr(test->said, "info: Auto-detected mode as 'csv'\n"));
 }
 
@@ -179,11 +179,11 @@ static void test_names_and_ids(void **state)
 
 		(void)snprintf(words, sizeof(words), NVML "%s", rows[i].words);
 		decision = decided(test, words);
-		assert_int_equal(decision.wish.namings, rows[i].namings);
-		for (size_t j = 0; j < decision.wish.n_ids; j++)
-			graft_buffer_printf(&ids, "%s;", decision.wish.ids[j]);
+		assert_int_equal(decision.demand.namings, rows[i].namings);
+		for (size_t j = 0; j < decision.demand.n_ids; j++)
+			graft_buffer_printf(&ids, "%s;", decision.demand.ids[j]);
 		assert_string_equal(graft_buffer_text(&ids), rows[i].ids);
-		assert_int_equal(decision.wish.no_all_device, rows[i].no_all);
+		assert_int_equal(decision.demand.no_all_device, rows[i].no_all);
 		assert_int_equal(strstr(test->said, "warning: Disabling generation of 'all' device") != NULL,
 				 strstr(rows[i].words, "none") != NULL);
 		graft_buffer_done(&ids);
@@ -208,22 +208,22 @@ static void test_capabilities(void **state)
 		char words[256];
 
 		(void)snprintf(words, sizeof(words), NVML "%s", rows[i].words);
-		assert_int_equal(decided(test, words).wish.capabilities, rows[i].capabilities);
+		assert_int_equal(decided(test, words).demand.capabilities, rows[i].capabilities);
 	}
 }
 
 static void test_feature_flags(void **state)
 {
 	struct ctk_case *test = *state;
-	struct graft_cdi_wish wish = decided(test, NVML).wish;
+	struct graft_cdi_demand demand = decided(test, NVML).demand;
 
-	assert_false(wish.explicit_libraries || wish.coherent || wish.single_csv_device || wish.no_additional_gids ||
-		     wish.no_daemons);
-	assert_true(decided(test, NVML "--feature-flag=enable-explicit-driver-libraries").wish.explicit_libraries);
-	assert_true(decided(test, NVML "--feature-flags=enable-coherent-annotations").wish.coherent);
-	assert_true(decided(test, NVML "--feature-flag=disable-multiple-csv-devices").wish.single_csv_device);
-	assert_true(decided(test, NVML "--feature-flag=no-additional-gids-for-device-nodes").wish.no_additional_gids);
-	assert_true(decided(test, NVML "--feature-flag=disable-ipc-discoverer").wish.no_daemons);
+	assert_false(demand.explicit_libraries || demand.coherent || demand.single_csv_device ||
+		     demand.no_additional_gids || demand.no_daemons);
+	assert_true(decided(test, NVML "--feature-flag=enable-explicit-driver-libraries").demand.explicit_libraries);
+	assert_true(decided(test, NVML "--feature-flags=enable-coherent-annotations").demand.coherent);
+	assert_true(decided(test, NVML "--feature-flag=disable-multiple-csv-devices").demand.single_csv_device);
+	assert_true(decided(test, NVML "--feature-flag=no-additional-gids-for-device-nodes").demand.no_additional_gids);
+	assert_true(decided(test, NVML "--feature-flag=disable-ipc-discoverer").demand.no_daemons);
 	/* Names of other versions are ignored. */
 	(void)decided(test, NVML "--debug --feature-flag=disable-nvsandboxutils,disable-nvsandbox-utils,new-one");
 	assert_non_null(strstr(test->said, "debug: feature flag 'new-one' has no effect here\n"));
@@ -255,8 +255,8 @@ static void test_hooks(void **state)
 
 		(void)snprintf(words, sizeof(words), NVML "%s", rows[i].words);
 		decision = decided(test, words);
-		assert_int_equal(decision.wish.disabled_hooks, rows[i].disabled);
-		assert_int_equal(decision.wish.chmod, rows[i].chmod);
+		assert_int_equal(decision.demand.disabled_hooks, rows[i].disabled);
+		assert_int_equal(decision.demand.chmod, rows[i].chmod);
 		assert_null(strstr(test->said, "there is no hook"));
 	}
 	(void)decided(test, NVML "--disable-hook=update-everything");
@@ -289,7 +289,7 @@ static void test_hook_program(void **state)
 		(void)snprintf(words, sizeof(words), NVML "%s", rows[i].words);
 		decision = decided(test, words);
 		assert_int_equal(case_words(test, rows[i].path, wanted, sizeof(wanted), argv), 1);
-		assert_string_equal(decision.wish.hook_path, argv[0]);
+		assert_string_equal(decision.demand.hook_path, argv[0]);
 		assert_int_equal(strstr(test->said, " was not found; the spec says /usr/bin/") != NULL,
 				 rows[i].missing);
 	}
@@ -395,21 +395,21 @@ static void test_places(void **state)
 static void test_the_rest(void **state)
 {
 	struct ctk_case *test = *state;
-	struct graft_cdi_wish wish = decided(test, NVML).wish;
+	struct graft_cdi_demand demand = decided(test, NVML).demand;
 
-	assert_int_equal(wish.provenance, GRAFT_CDI_PROVENANCE_AUTO);
-	assert_null(wish.ldconfig_path);
-	assert_string_equal(wish.csv_compat_directory, CTK_CDI_ORIN_COMPAT);
-	assert_false(wish.no_hooks);
-	wish = decided(test, NVML "--provenance=annotations --ldconfig-path=/sbin/ldconfig --no-hooks "
-				  "--csv.compat-container-root=/compat")
-		   .wish;
-	assert_int_equal(wish.provenance, GRAFT_CDI_PROVENANCE_ANNOTATIONS);
-	assert_string_equal(wish.ldconfig_path, "/sbin/ldconfig");
-	assert_string_equal(wish.csv_compat_directory, "/compat");
-	assert_true(wish.no_hooks);
-	assert_false(wish.late_mounts);
-	assert_true(decided(test, NVML "--late-mounts").wish.late_mounts);
+	assert_int_equal(demand.provenance, GRAFT_CDI_PROVENANCE_AUTO);
+	assert_null(demand.ldconfig_path);
+	assert_string_equal(demand.csv_compat_directory, CTK_CDI_ORIN_COMPAT);
+	assert_false(demand.no_hooks);
+	demand = decided(test, NVML "--provenance=annotations --ldconfig-path=/sbin/ldconfig --no-hooks "
+				    "--csv.compat-container-root=/compat")
+		     .demand;
+	assert_int_equal(demand.provenance, GRAFT_CDI_PROVENANCE_ANNOTATIONS);
+	assert_string_equal(demand.ldconfig_path, "/sbin/ldconfig");
+	assert_string_equal(demand.csv_compat_directory, "/compat");
+	assert_true(demand.no_hooks);
+	assert_false(demand.late_mounts);
+	assert_true(decided(test, NVML "--late-mounts").demand.late_mounts);
 }
 
 /* Whatever is missing of memory: a failure, and nothing half decided is taken for a decision. */

@@ -22,17 +22,17 @@ static void add_gpu(struct graft_inventory *inventory, const char *uuid, const c
 	gpu->node = (struct graft_node){ .path = node, .major = 195, .minor = gpu->index, .present = true };
 }
 
-static void check_answer(const struct graft_nri_wish *wish, const struct graft_cdi_edits *edits,
+static void check_answer(const struct graft_nri_demand *demand, const struct graft_cdi_edits *edits,
 			 struct graft_arena *arena)
 {
 	struct graft_error err = { .status = GRAFT_OK };
 
-	for (size_t i = 0; wish->kind == GRAFT_NRI_DEVICES && i < edits->n_nodes; i++) {
+	for (size_t i = 0; demand->kind == GRAFT_NRI_DEVICES && i < edits->n_nodes; i++) {
 		if (strcmp(edits->nodes[i].path, "/dev/nvidia1") == 0)
 			__builtin_trap();
 	}
 	/* The policy names no namespace, and no kind is allowed. */
-	if (wish->kind == GRAFT_NRI_NAMES && wish->names.n > 0)
+	if (demand->kind == GRAFT_NRI_NAMES && demand->names.n > 0)
 		__builtin_trap();
 	(void)nri_message_adjust(edits, arena, &err);
 }
@@ -49,15 +49,15 @@ static void answer(const ProtobufCMessage *pod, const ProtobufCMessage *containe
 					   .own_namespace = "",
 					   .hook_path = "/hook" };
 	struct graft_nri_container view;
-	struct graft_nri_wish wish;
+	struct graft_nri_demand demand;
 	struct graft_config config;
 
 	policy.config = &config;
 	if (graft_config_defaults(NULL, arena, &config, &err) == 0 &&
 	    nri_message_view(pod, container, arena, &view, &err) == 0 &&
-	    graft_nri_read(&policy, &view, NULL, arena, &wish, &err) == 0) {
-		if (graft_nri_decide(&policy, &host, &ids, &wish, NULL, arena, &edits, &err) == 0)
-			check_answer(&wish, &edits.edits, arena);
+	    graft_nri_read(&policy, &view, NULL, arena, &demand, &err) == 0) {
+		if (graft_nri_decide(&policy, &host, &ids, &demand, NULL, arena, &edits, &err) == 0)
+			check_answer(&demand, &edits.edits, arena);
 		graft_nri_answer_done(&edits);
 	}
 }
