@@ -355,16 +355,17 @@ static const char *import_of(const struct work *work)
 }
 
 /*
- * Counts the patterns by which the top-level file imports the drop-in already. A relative pattern
- * is relative to that file.
+ * Whether the top-level file imports the drop-in already, and whether by a pattern other than
+ * import_of(). A relative pattern is relative to that file.
  */
-static int count_imports(struct work *work, size_t *ret_n)
+static int is_imported(struct work *work, bool *ret_is, bool *ret_by_other)
 {
 	const char *directory = engine_directory_of(work->request->config.path, work->arena), **patterns = NULL;
+	const char *import = import_of(work);
 	size_t n = 0;
 
-	*ret_n = 0;
-	if (!directory)
+	*ret_is = *ret_by_other = false;
+	if (!directory || !import)
 		return graft_fail_memory(work->err);
 	if (graft_toml_get_strings(work->root, "imports", work->arena, &patterns, &n, work->err) < 0)
 		return -1;
@@ -375,7 +376,10 @@ static int count_imports(struct work *work, size_t *ret_n)
 
 		if (!pattern)
 			return graft_fail_memory(work->err);
-		*ret_n += fnmatch(pattern, drop_in_of(work), FNM_PATHNAME) == 0;
+		if (fnmatch(pattern, drop_in_of(work), FNM_PATHNAME) != 0)
+			continue;
+		*ret_is = true;
+		*ret_by_other |= strcmp(pattern, import) != 0;
 	}
 	return 0;
 }
@@ -384,15 +388,15 @@ static int edit_imports(struct work *work)
 {
 	const char *import = import_of(work), *default_key = engine_key(work->arena, DEFAULT_NAME(work->plugin));
 	struct graft_error *err = work->err;
-	size_t n_imports;
+	bool imported, by_other;
 
 	if (!import || !default_key)
 		return graft_fail_memory(err);
-	if (count_imports(work, &n_imports) < 0)
+	if (is_imported(work, &imported, &by_other) < 0)
 		return -1;
 	if (!graft_toml_has(work->root, "version") && set_version(work, work->root) < 0)
 		return -1;
-	if (n_imports == 0 && graft_toml_append_string(work->root, "imports", import, err) < 0)
+	if (!imported && graft_toml_append_string(work->root, "imports", import, err) < 0)
 		return -1;
 	/* A file that is merged key by key cannot remove a key. */
 	if (work->request->merges_deeply && !work->request->set_as_default &&
@@ -462,42 +466,44 @@ static int find_section(struct work *work, bool *ret_has, bool *ret_alone)
 static int stop_import(struct work *work)
 {
 	const struct graft_engine_request *request = work->request;
-	bool has_section, alone;
-	size_t n_imports;
+	bool imported, by_other, has_section, alone;
 
 	if (!request->drop_in.text.bytes)
 		return 0;
-	if (count_imports(work, &n_imports) < 0 || find_section(work, &has_section, &alone) < 0)
+	if (is_imported(work, &imported, &by_other) < 0 || find_section(work, &has_section, &alone) < 0)
 		return -1;
-	if (n_imports == 0 || !has_section)
+	if (!imported || !has_section)
 		return 0;
-	if (alone && n_imports == 1 && !request->import_is_shared &&
-	    (remove_import(work, NULL) < 0 || count_imports(work, &n_imports) < 0))
+	if (!alone || by_other || request->import_is_shared)
+		return engine_note(work->changes, work->arena, ENGINE_WARNS, work->err,
+				   "%s imports %s, which hides the runtime: remove that file, or its section of the "
+				   "CRI plugin, and restart MicroK8s",
+				   request->config.path, drop_in_of(work));
+	if (remove_import(work, NULL) < 0)
 		return -1;
-	return n_imports > 0
-		   ? engine_note(work->changes, work->arena, ENGINE_WARNS, work->err,
-				 "%s imports %s, which hides the runtime: remove that file, or its section of the "
-				 "CRI plugin, and restart MicroK8s",
-				 request->config.path, drop_in_of(work))
-		   : engine_note(work->changes, work->arena, ENGINE_TELLS, work->err,
-				 "%s no longer imports %s, which would hide the runtime", request->config.path,
-				 drop_in_of(work));
+	return engine_note(work->changes, work->arena, ENGINE_TELLS, work->err,
+			   "%s no longer imports %s, which would hide the runtime", request->config.path,
+			   drop_in_of(work));
 }
 
-/* Restores an import of the backup. */
+/* Restores the import of the backup, as often as it is there. */
 static int import_again(struct work *work, const struct graft_toml *backup)
 {
 	const char *import = import_of(work), **patterns = NULL;
-	size_t n = 0, n_imports;
+	bool imported, by_other;
+	size_t n = 0;
 
 	if (!import)
 		return graft_fail_memory(work->err);
-	if (count_imports(work, &n_imports) < 0 ||
+	if (is_imported(work, &imported, &by_other) < 0 ||
 	    graft_toml_get_strings(backup, "imports", work->arena, &patterns, &n, work->err) < 0)
 		return -1;
-	return n_imports > 0 || !graft_is_in(patterns, n, import)
-		   ? 0
-		   : graft_toml_append_string(work->root, "imports", import, work->err);
+	for (size_t i = 0; i < n && !imported; i++) {
+		if (strcmp(patterns[i], import) == 0 &&
+		    graft_toml_append_string(work->root, "imports", import, work->err) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static bool uses_drop_in(const struct work *work)

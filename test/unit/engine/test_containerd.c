@@ -181,6 +181,11 @@ static const struct engine_case rows[] = {
 	  .note = TEMPLATE
 	  " imports /etc/containerd/conf.d/99-nvidia.toml, which hides the runtime: remove that file, or "
 	  "its section of the CRI plugin, and restart MicroK8s" },
+	{ "MicroK8s no longer imports it twice", .config_path = TEMPLATE,
+	  .config = "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\", "
+		    "\"/etc/containerd/conf.d/*.toml\"]\n",
+	  .drop_in = "version = 2\n[" V2 "]\nx = 1\n", .expected_config = "version = 2\n" FRESH(V2),
+	  .note = TEMPLATE " no longer imports /etc/containerd/conf.d/99-nvidia.toml, which would hide the runtime" },
 	{ "MicroK8s imports what hides nothing", .config_path = TEMPLATE, .config = "version = 2\n" IMPORTS,
 	  .drop_in = "version = 2\n[debug]\nlevel = 'x'\n", .expected_config = "version = 2\n" IMPORTS FRESH(V2),
 	  .missing = "99-nvidia.toml" },
