@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * to_text: prints a plan for a person: what the container gets, every edit with its reason, and
- * what it does not get. The format is stable: golden tests compare it byte by byte. Text from
- * outside is printed without control characters.
+ * what it does not get. The format is stable: golden tests compare it byte by byte. What cannot be
+ * seen in text from outside is shown as \xNN (graft_visible_length()).
  */
 #include "apply/to_text.h"
 

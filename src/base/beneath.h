@@ -67,8 +67,8 @@ int graft_beneath_resolve_by_hand(const struct graft_beneath *root, const char *
  */
 int graft_beneath_look_without_links(const struct graft_beneath *root, const char *path);
 /*
- * See graft_image_root_look_plain(), graft_root_mkdir(), graft_image_root_mountpoint(),
- * graft_root_parent().
+ * See graft_image_root_look_plain(), graft_image_root_mountpoint() (for a directory also
+ * graft_root_mkdir()), graft_root_parent().
  */
 int graft_beneath_look_plain(const struct graft_beneath *root, const char *path);
 int graft_beneath_mountpoint(const struct graft_beneath *root, const char *path, bool directory, mode_t mode,

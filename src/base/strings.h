@@ -32,10 +32,10 @@ size_t graft_utf8_length(const unsigned char *s, size_t left);
 /* Writes a code point, at most four bytes. Returns the end of them. */
 char *graft_utf8_put(char *out, uint32_t code);
 /*
- * Returns the length of the character at `s`, of at most `left` bytes (at least 1), if people can
- * see it; 0 for a control character, one that changes the direction of text, a separator of lines
- * or paragraphs, and what is not UTF-8. SECURITY: such a character could start a line, or reach a
- * terminal as an escape sequence.
+ * Returns the length of the character at `s`, of at most `left` bytes (at least 1), if it may be
+ * shown to people; 0 for a control character, one that changes the direction of text, a separator
+ * of lines or paragraphs, and what is not UTF-8. SECURITY: such a character could start a line, or
+ * reach a terminal as an escape sequence.
  */
 size_t graft_visible_length(const unsigned char *s, size_t left);
 /* Returns whether a text is UTF-8. */

@@ -51,13 +51,13 @@ char *graft_utf8_put(char *out, uint32_t code)
 }
 
 /*
- * C1 controls (U+0080 to U+009F), direction marks and overrides (U+200E, U+200F, U+202A to U+202E,
- * U+2066 to U+2069), line and paragraph separators (U+2028, U+2029).
+ * C1 controls (U+0080 to U+009F), direction marks and overrides (U+061C, U+200E, U+200F, U+202A to
+ * U+202E, U+2066 to U+2069), line and paragraph separators (U+2028, U+2029).
  */
 static bool is_invisible(const unsigned char *s, size_t n)
 {
 	if (n == 2)
-		return s[0] == 0xc2 && s[1] < 0xa0;
+		return (s[0] == 0xc2 && s[1] < 0xa0) || (s[0] == 0xd8 && s[1] == 0x9c);
 	if (n != 3 || s[0] != 0xe2)
 		return false;
 	return (s[1] == 0x80 && ((s[2] >= 0x8e && s[2] <= 0x8f) || (s[2] >= 0xa8 && s[2] <= 0xae))) ||

@@ -195,14 +195,14 @@ static void test_control_characters(void **state)
 					       .musl_path = "\x1b[2J\nb\r",
 					       .rule = "r",
 					       .why = "w\n" } };
-	static struct graft_refusal refusals[] = { { "/c/lib\n  1 bind", "\x7f\xc2\x9b\xe2\x80\xae\xff\xc3\xa9" } };
+	static struct graft_refusal refusals[] = { { "/c/lib\n  1 bind", "\x7f\xc2\x9b\xd8\x9c\xe2\x80\xae\xff\xc3\xa9" } };
 	static const struct graft_plan plan = {
 		.driver_version = "\x1b", .edits = edits, .n_edits = 1, .refusals = refusals, .n_refusals = 1
 	};
 
 	check(&plan, "driver \\x1b\n\ngets: 0\n\nedits: 1\n  r: w\\x0a\n    1 ldcache   /etc/\\x1b]0;x\\x07\n"
 		     "             | \\x1b[2J\n             | b\\x0d\n\nrefused: 1\n  /c/lib\\x0a  1 bind: "
-		     "\\x7f\\xc2\\x9b\\xe2\\x80\\xae\\xff\xc3\xa9\n");
+		     "\\x7f\\xc2\\x9b\\xd8\\x9c\\xe2\\x80\\xae\\xff\xc3\xa9\n");
 }
 
 int main(void)
