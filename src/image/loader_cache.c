@@ -589,7 +589,7 @@ static int make_cache(struct work *work, struct graft_buffer *bytes, struct graf
 /* ---- the questions ---- */
 
 /*
- * The request without pointers: entries and folders in the order of struct graft_loader_additions,
+ * The question without pointers: entries and folders in the order of struct graft_loader_additions,
  * each text with its NUL, preceded by the ABI for an entry. Only written and read by this program.
  */
 struct question {

@@ -23,7 +23,7 @@
 #define GRAFT_LDCACHE_PATH  "/etc/ld.so.cache"
 #define GRAFT_LDSOCONF_PATH "/etc/ld.so.conf"
 
-/* What the loader should find. */
+/* What the loader should find besides the image's own libraries. */
 struct graft_loader_additions {
 	const struct graft_ldcache_entry *entries; /* in the order in which they are found */
 	size_t n_entries;

@@ -82,8 +82,8 @@ int graft_nri_read(const struct graft_nri_policy *policy, const struct graft_nri
 		   struct graft_error *err);
 
 /*
- * Returns whether a GPU is among the devices that the kubelet has given. Without one, a request
- * that is compared with them gets nothing: it came from the image, and the host need not be read to
+ * Returns whether a GPU is among the devices that the kubelet has given. Without one, a demand that
+ * is compared with them gets nothing: it came from the image, and the host need not be read to
  * decide that.
  */
 bool graft_nri_is_given(const struct graft_strings *ids);
@@ -96,12 +96,12 @@ struct graft_nri_answer {
 void graft_nri_answer_done(struct graft_nri_answer *answer);
 
 /*
- * Makes the edits of a request. `ids` are those of the devices that the kubelet has given to the
- * container; without a GPU, a request that is compared with them becomes NOTHING, and "all" means
- * all of them. *ret_answer must
- * be released with graft_nri_answer_done(), after a failure too. Returns -1 with GRAFT_PERMISSION
- * for a device that is not among them; GRAFT_NO_DRIVER if the host has no driver;
- * GRAFT_UNKNOWN_DEVICE for a device that it lacks; or the error of the rule that failed.
+ * Makes the edits for a demand. `ids` are those of the devices that the kubelet has given to the
+ * container; without a GPU, a demand that is compared with them becomes NOTHING, and "all" means
+ * all of them. *ret_answer must be released with graft_nri_answer_done(), after a failure too.
+ * Returns -1 with GRAFT_PERMISSION for a device that is not among them; GRAFT_NO_DRIVER if the host
+ * has no driver; GRAFT_UNKNOWN_DEVICE for a device that it lacks; or the error of the rule that
+ * failed.
  */
 int graft_nri_decide(const struct graft_nri_policy *policy, const struct graft_nri_host *host,
 		     const struct graft_strings *ids, struct graft_nri_demand *demand, const struct graft_log *log,

@@ -97,9 +97,8 @@ struct graft_cdi_specs {
 bool graft_cdi_set_feature(struct graft_cdi_demand *demand, const char *word);
 
 /*
- * Returns the request of a container that asks for everything that `demand` allows, except GPUs;
- * the caller releases it with graft_request_free(). NULL: out of memory, or an id is not an IMEX
- * channel.
+ * Returns the request of a container that asks for everything in `demand` except GPUs; the caller
+ * releases it with graft_request_free(). NULL: out of memory, or an id is not an IMEX channel.
  */
 struct graft_request *graft_cdi_request(const struct graft_cdi_demand *demand, struct graft_error *err);
 

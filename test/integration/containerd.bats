@@ -79,7 +79,7 @@ teardown() { engine_teardown; }
   [[ $output == *"device error: 8: unknown device"*"nvidia-container-cli info"* ]]
 }
 
-@test "CRI, hardened as for Kubernetes: what the image itself asks for counts for nothing, the plugin's mounts do" {
+@test "CRI, hardened as for Kubernetes: the image's own request is ignored, the plugin's mounts are honoured" {
   config_toml <<TOML
 accept-nvidia-visible-devices-envvar-when-unprivileged = false
 accept-nvidia-visible-devices-as-volume-mounts = true

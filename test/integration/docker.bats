@@ -50,7 +50,7 @@ teardown() { engine_teardown; }
   expect_libraries
 }
 
-@test "docker run without a GPU: what an image alone asks for gives none" {
+@test "docker run without a GPU: an image's request alone gives none" {
   docker_run --env NVIDIA_VISIBLE_DEVICES=all
   expect_no_gpu
 }

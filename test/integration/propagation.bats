@@ -66,7 +66,7 @@ expect_groups='
     grep -qx "ModifyDeviceFiles: 0" "/proc/$pid/root$root/proc/driver/nvidia/params"
     [ "$(group_of "$pid" "$root/dev/nvidia0")" = - ]
     '"$expect_groups"'
-    # What the container mounts later does as the operator asked.
+    # What the container mounts later still reaches the host, as the operator asked.
     mkdir "$root/volume/later"
     nsenter --mount="/proc/$pid/ns/mnt" mount -t tmpfs later "$root/volume/later"
     grep -q " $root/volume/later " /proc/self/mountinfo'

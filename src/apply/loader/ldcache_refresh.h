@@ -15,7 +15,7 @@
 #include "image/loader_cache.h"
 #include "plan/plan.h"
 
-/* Returns what an LDCACHE edit requests of the loader; its lists are borrowed from the edit. */
+/* Returns what an LDCACHE edit adds for the loader; its lists are borrowed from the edit. */
 struct graft_loader_additions graft_ldcache_additions(const struct graft_edit *edit);
 
 /*
