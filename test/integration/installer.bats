@@ -321,7 +321,7 @@ is_whole() {
 }
 
 @test "CRI-O is restarted by systemctl of the host's root where systemd's socket is not there; its failure is told" {
-  local conf=$machine/crio.conf.d/99-nvidia.toml root=$work/host
+  local conf=$machine/crio.conf.d/99-nvidia.toml root=$work/host variable
   where
   mkdir -p "$machine/crio.conf.d" "$root/bin" "$root/usr/bin"
   cp /bin/busybox "$root/bin/"
@@ -342,6 +342,12 @@ open("/proc/self/comm", "w").write("crio"); s = socket.socket(socket.AF_UNIX); s
   within 5 test -S "$work/crio"
   installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=systemd --host-root="$root" --socket="$work/crio" --no-daemon
   [[ $output == *'msg="crio has already read its configuration: not restarting it"'* ]]
+  for variable in RUNTIME_SOCKET CONTAINERD_SOCKET DOCKER_SOCKET; do
+    export "$variable=$work/crio"
+    installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=systemd --host-root="$root" --no-daemon
+    [[ $output == *'msg="crio has already read its configuration: not restarting it"'* ]] || die "$variable: $output"
+    unset "$variable"
+  done
   touch "$conf"
   installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=systemd --host-root="$root" --socket="$work/crio" --no-daemon
   [ "$(wc -l <"$root/told")" -eq 2 ]
@@ -359,16 +365,51 @@ open("/proc/self/comm", "w").write("crio"); s = socket.socket(socket.AF_UNIX); s
 }
 
 @test "nodes: 'control' makes them below the root of devices; none or an empty item, wherever it stands, turns all off" {
-  local value dev=$work/root
-  for value in control none "," "control," ",control" control,none control,,control ""; do
+  local value given dev=$work/root
+  for given in --create-device-nodes={control,none,",","control,",",control","control,none","control,,control",""} CREATE_DEVICE_NODES={control,none}; do
+    value=${given#*=}
     rm -rf "$dev"
     mkdir -p "$dev/dev"
-    installer --no-daemon --no-runtime-config --cdi-enabled --cdi-output-dir="$work/cdi" --dev-root=/other --dev-root-ctr-path="$dev" --create-device-nodes="$value"
+    if [[ $given == --* ]]; then
+      installer --no-daemon --no-runtime-config --cdi-enabled --cdi-output-dir="$work/cdi" --dev-root=/other --dev-root-ctr-path="$dev" "$given"
+    else
+      export "${given?}"
+      installer --no-daemon --no-runtime-config --cdi-enabled --cdi-output-dir="$work/cdi" --dev-root=/other --dev-root-ctr-path="$dev"
+      unset CREATE_DEVICE_NODES
+    fi
     if [ "$value" = control ]; then
       [ "$(stat -c '%F %t:%T' "$dev/dev/nvidiactl")" = "character special file c3:ff" ] || { say "$output" && return 1; }
     else
-      [ -z "$(ls "$dev/dev")" ] || { say "$value: $(ls "$dev/dev")" && return 1; }
+      [ -z "$(ls "$dev/dev")" ] || { say "$given: $(ls "$dev/dev")" && return 1; }
     fi
+  done
+}
+
+@test "the management specification: of another kind, and with the nodes of another root, by flag and by variable" {
+  local file=$work/cdi/a.b-c.yaml dev=$work/root given
+  local words=(--no-daemon --no-runtime-config --cdi-enabled --cdi-output-dir="$work/cdi" --create-device-nodes=none --dev-root-ctr-path="$dev")
+  mkdir -p "$dev/dev"
+  on_host cp -a /dev/nvidia0 /dev/nvidiactl "$dev/dev"
+  installer "${words[@]}"
+  [ "$status" -eq 0 ] || die "$output"
+  [ "$(ls "$work/cdi")" = management.nvidia.com-gpu.yaml ]
+  grep -qxF 'kind: management.nvidia.com/gpu' "$work/cdi/management.nvidia.com-gpu.yaml"
+  run ! grep -F /other "$work/cdi/management.nvidia.com-gpu.yaml"
+  for given in NVIDIA_DEV_ROOT DEV_ROOT --; do
+    rm -r "$work/cdi"
+    if [ "$given" = -- ]; then
+      installer "${words[@]}" --cdi-kind=a.b/c --dev-root=/other
+    else
+      export CDI_KIND=a.b/c "$given=/other"
+      installer "${words[@]}"
+      unset CDI_KIND "$given"
+    fi
+    [ "$status" -eq 0 ] || die "$given: $output"
+    [ "$(ls "$work/cdi")" = a.b-c.yaml ] || die "$given: $(ls "$work/cdi")"
+    grep -qxF 'kind: a.b/c' "$file"
+    # The nodes alone.
+    grep -qE '(hostPath|path): /other/dev/nvidia0$' "$file" || die "$given: $(grep -n nvidia0 -B1 -A1 "$file")"
+    run ! grep -E '/other/(usr|lib)' "$file"
   done
 }
 
@@ -404,6 +445,9 @@ SH
   printf '#!/bin/sh\necho "$0" >>/said\n' >"$host/opt-containerd"
   chmod 0755 "$host/opt-containerd"
   run -0 on_host nvidia-ctk-installer "${words[@]}" --config-source=command --executable-path=/opt-containerd
+  [ "$(tail -n 1 "$host/said")" = /opt-containerd ]
+  echo none >>"$host/said"
+  run -0 on_host env RUNTIME_EXECUTABLE_PATH=/opt-containerd nvidia-ctk-installer "${words[@]}" --config-source=command
   [ "$(tail -n 1 "$host/said")" = /opt-containerd ]
 }
 
@@ -447,8 +491,13 @@ s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8); time.sleep(
   [ ! -e /none ]
   stop_installer
   within 5 no_program nvidia-nri-plugin
-  stay --runtime=containerd --enable-nri-plugin --nri-namespace=gpu-operator --nri-socket="$work/nri"
+  # The same by variables, as the operator gives them.
+  export ENABLE_NRI_PLUGIN=true NRI_NAMESPACE=own NRI_SOCKET=$work/nri NRI_PLUGIN_INDEX=8 NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES=x,y
+  stay --runtime=containerd
+  unset ENABLE_NRI_PLUGIN NRI_NAMESPACE NRI_SOCKET NRI_PLUGIN_INDEX NRI_MANAGEMENT_CDI_DEVICE_NAMESPACES
   within 5 on_host pidof nvidia-nri-plugin
+  on_host sh -c 'tr "\\0" " " </proc/$(pidof nvidia-nri-plugin)/cmdline' >"$work/words" || { cat "$work/log" && return 1; }
+  grep -qF -- "--nri-socket=$work/nri --nri-plugin-index=08 --nri-namespace=own --nri-management-cdi-device-namespaces=x,y --cdi-kind=management.nvidia.com/gpu" "$work/words"
   end_programs KILL nvidia-nri-plugin
   within 5 grep -qF 'msg="error running nvidia-ctk-installer: the NRI plugin has ended with status 137.' "$work/log" || { cat "$work/log" && return 1; }
 }

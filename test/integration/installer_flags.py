@@ -7,14 +7,17 @@
 A row of CASES has the flag, its other names, its variables, a value, and what it changes: for each file the lines that go
 and come, compared with a run that has none of this. The flag, each other name and each variable must change exactly that;
 the flag must beat its variable, and the first variable the others. REFUSALS are values that end the program, with its
-last line. Every flag that --help knows must have a row.
+last line. ALONE are variables that change more than a flag does, and DAEMON is how a run is told not to stay. A name of one
+letter is a short option. Every flag that --help knows must have a row.
 """
 import difflib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 INSTALLER, FOLDER = sys.argv[1], os.path.abspath(sys.argv[2])
 HOST, SOURCE, INTO = FOLDER + "/host", FOLDER + "/source", FOLDER + "/nv"
@@ -66,12 +69,21 @@ def tree():
     return found
 
 
+def as_words(flags):
+    words = []
+    for name, value in flags.items():
+        if len(name) > 1:
+            words.append("--%s=%s" % (name, value))
+        else:
+            words += ["-" + name] if value == "true" else ["-" + name, value]
+    return words
+
+
 def run(flags, variables, files):
     for name in ("elsewhere", "toolkit-there"):
         shutil.rmtree(FOLDER + "/" + name, ignore_errors=True)
     make_host(files)
-    words = ["--%s=%s" % item for item in flags.items()]
-    return subprocess.run([INSTALLER] + words, env={"PATH": "/usr/bin:/bin", **variables}, capture_output=True, text=True, check=False)
+    return subprocess.run([INSTALLER] + as_words(flags), env={"PATH": "/usr/bin:/bin", **variables}, capture_output=True, text=True, check=False)
 
 
 def difference(before, after):
@@ -104,6 +116,12 @@ def key(name, old, new):
 
 ENGINE = "etc/conf.d/99-nvidia.toml"
 CRI = '[plugins."io.containerd.grpc.v1.cri"]'
+VERSION_1 = """version = 1
+[plugins.cri.containerd]
+snapshotter = "overlayfs"
+[plugins.cri.containerd.default_runtime]
+runtime_type = "io.containerd.runc.v1"
+"""
 
 # name, aliases, variables, value, changes, further flags of the base, files of the host
 CASES = [
@@ -133,7 +151,7 @@ CASES = [
     ("enable-cdi-in-runtime", [], ["RUNTIME_ENABLE_CDI"], "false", {ENGINE: ["-", "-" + CRI, "-enable_cdi = true"]}, {"ignore-errors": "true", "cdi-enabled": "true"}),
     ("cdi-output-dir", [], ["CDI_OUTPUT_DIR"], "", {ENGINE: ["-", "-" + CRI, "-enable_cdi = true"]}, {"ignore-errors": "true", "cdi-enabled": "true"}),
     ("no-runtime-config", [], ["NO_RUNTIME_CONFIG"], "true", "no engine"),
-    ("enable-nri-plugin", [], ["ENABLE_NRI_PLUGIN"], "true", "no engine", {"nri-namespace": "gpu-operator", "nvidia-container-runtime.runtimes": "runc,crun"}),
+    ("enable-nri-plugin", ["p"], ["ENABLE_NRI_PLUGIN"], "true", "no engine", {"nri-namespace": "gpu-operator", "nvidia-container-runtime.runtimes": "runc,crun"}),
     ("runtime-name", ["nvidia-runtime-name", "runtime-class"], ["NVIDIA_RUNTIME_NAME", "CONTAINERD_RUNTIME_CLASS", "DOCKER_RUNTIME_NAME"], "gpu", "renamed"),
     ("set-as-default", [], ["NVIDIA_RUNTIME_SET_AS_DEFAULT", "CONTAINERD_SET_AS_DEFAULT", "DOCKER_SET_AS_DEFAULT"], "false", {ENGINE: ["-", '-[plugins."io.containerd.grpc.v1.cri".containerd]', '-default_runtime_name = "nvidia"']}),
     ("runtime-type", [], ["CONTAINERD_RUNTIME_TYPE"], "io.x.v9", {ENGINE: ['-runtime_type = "io.containerd.runc.v2"', '+runtime_type = "io.x.v9"'] * 3}),
@@ -151,12 +169,26 @@ CASES = [
     ("create-device-nodes", [], ["CREATE_DEVICE_NODES"], "none", {}, {"ignore-errors": "true", "cdi-enabled": "true"}),
     ("cdi-kind", [], ["CDI_KIND"], "a.b/c", {}, {"ignore-errors": "true", "cdi-enabled": "true"}),
     ("use-legacy-config", [], ["CONTAINERD_USE_LEGACY_CONFIG"], "true", {}),
+    ("use-legacy-config", [], ["CONTAINERD_USE_LEGACY_CONFIG"], "true", {"etc/config.toml": [
+        '-default_runtime_name = "nvidia"', '-runtime_type = "io.containerd.runc.v1"', '+runtime_type = "io.containerd.runc.v2"', '+runtime_root = ""', '+runtime_engine = ""',
+        "+privileged_without_host_devices = false", "+", "+[plugins.cri.containerd.default_runtime.options]", '+BinaryName = "@/nv/toolkit/nvidia-container-runtime"',
+        '+Runtime = "@/nv/toolkit/nvidia-container-runtime"']}, {}, {"etc/config.toml": VERSION_1}),
     ("config-mode", [], ["CRIO_CONFIG_MODE"], "hook", "hook", {"runtime": "crio"}),
     ("hook-filename", [], ["CRIO_HOOK_FILENAME"], "other.json", "moved hook", {"runtime": "crio", "config-mode": "hook"}),
     ("toolkit-package-type", [], ["TOOLKIT_PACKAGE_TYPE"], "rpm", {}),
     ("config-source", ["config-sources"], ["RUNTIME_CONFIG_SOURCES", "RUNTIME_CONFIG_SOURCE"], " file=%s/dump.toml " % FOLDER,
      {CONFIG: ['-runtimes = ["runc", "crun"]', '+runtimes = ["/opt/runc", "runc", "crun"]'], ENGINE: "any"}, {},
      {"dump.toml": 'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]\nBinaryName = "/opt/runc"\n'}),
+]
+# Variables, and what they change.
+ALONE = [
+    ({"NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES": "a/,b/"},
+     {CONFIG: ['-annotation-prefixes = ["cdi.k8s.io/"]', '+annotation-prefixes = ["a/", "b/"]'], ENGINE: ['+container_annotations = ["a/*", "b/*"]'] * 3}),
+]
+# Flags, variables, and whether the program stays.
+DAEMON = [
+    ({}, {}, True), ({"n": "true"}, {}, False), ({"no-daemon": "true"}, {}, False), ({}, {"NO_DAEMON": "true"}, False), ({}, {"NO_DAEMON": "false"}, True),
+    ({"no-daemon": "false"}, {"NO_DAEMON": "true"}, True),
 ]
 # Where things are: the flag, and the file that moves.
 MOVES = [
@@ -168,8 +200,11 @@ MOVES = [
     ("toolkit-source-root", [], ["TOOLKIT_SOURCE_ROOT"], FOLDER + "/source2", None),
     ("host-root", [], ["HOST_ROOT_MOUNT"], "/", None),
     ("restart-mode", [], ["RUNTIME_RESTART_MODE"], "none", None),
-    ("runtime", [], ["RUNTIME"], "docker", "etc/config.toml"),
+    ("runtime", ["r"], ["RUNTIME"], "crio", ENGINE),
 ]
+NONE_IN = "unable to install toolkit: failed to install libnvidia-container.so.1: there is none in "
+RPM = {"host/usr/bin/rpm": ""}
+# flags, the message, variables, files of the host
 REFUSALS = [
     ({"runtime": "podman"}, 'invalid runtime "podman"; expected one of [containerd | crio | docker]'),
     ({"runtime": ""}, 'invalid runtime ""; expected one of [containerd | crio | docker]'),
@@ -185,7 +220,13 @@ REFUSALS = [
     ({"runtime": "crio", "restart-mode": "signal"}, "invalid restart mode specified: signal"),
     ({"config-source": "wish"}, 'unsupported config source \\"wish\\"'),
     ({"runtime": "crio", "config-mode": "x"}, 'invalid cri-o config mode: \\"x\\"'),
-    ({"toolkit-source-root": FOLDER + "/none"}, "unable to install toolkit: failed to install libnvidia-container.so.1: there is none in %s/none" % FOLDER),
+    ({"toolkit-source-root": FOLDER + "/none"}, NONE_IN + FOLDER + "/none"),
+    ({"toolkit-source-root": "", "toolkit-package-type": "rpm"}, NONE_IN + "/artifacts/rpm"),
+    ({"toolkit-source-root": ""}, NONE_IN + "/artifacts/rpm", {"TOOLKIT_PACKAGE_TYPE": "rpm"}),
+    ({"toolkit-source-root": ""}, NONE_IN + "/artifacts/deb"),
+    ({"toolkit-source-root": ""}, NONE_IN + "/artifacts/rpm", {}, RPM),
+    ({"toolkit-source-root": "", "toolkit-package-type": "auto"}, NONE_IN + "/artifacts/rpm", {"TOOLKIT_PACKAGE_TYPE": "deb"}, RPM),
+    ({"toolkit-source-root": ""}, NONE_IN + "/artifacts/deb", {"TOOLKIT_PACKAGE_TYPE": "deb"}, RPM),
 ]
 
 
@@ -257,8 +298,42 @@ def check_move(name, aliases, variables, value, there):
             failures.append("%s: the file is left" % what)
 
 
-def check_refusal(more, message):
-    done = run(base_flags(more), {}, {})
+def check_alone(variables, wanted):
+    if run(base_flags({}), {}, {}).returncode != 0:
+        failures.append("%r: without it" % variables)
+    before = tree()
+    expect("%r" % variables, run(base_flags({}), variables, {}), before, wanted)
+
+
+def await_blocked(pid):
+    """The line comes a moment before the signal is one that the program waits for."""
+    for _ in range(500):
+        with open("/proc/%d/status" % pid, encoding="utf-8") as status:
+            mask = next(int(line.split()[1], 16) for line in status if line.startswith("SigBlk:"))
+        if mask >> (signal.SIGTERM - 1) & 1:
+            return
+        time.sleep(0.01)
+
+
+def check_daemon(more, variables, stays):
+    flags = base_flags(more)
+    if "no-daemon" not in more:
+        del flags["no-daemon"]
+    make_host({})
+    has_waited, line = False, ""
+    with subprocess.Popen([INSTALLER] + as_words(flags), env={"PATH": "/usr/bin:/bin", **variables}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as program:
+        for line in program.stderr:
+            if "Waiting for signal" in line:
+                has_waited = True
+                await_blocked(program.pid)
+                program.send_signal(signal.SIGTERM)
+    # One that stays takes the registration back.
+    if program.returncode != 0 or has_waited != stays or os.path.exists(FOLDER + "/" + ENGINE) == stays:
+        failures.append("%r, %r: %d, has waited: %s" % (more, variables, program.returncode, has_waited) + ", last: " + line.strip())
+
+
+def check_refusal(more, message, variables=None, files=None):
+    done = run(base_flags(more), variables or {}, files or {})
     last = done.stderr.strip().splitlines()[-1]
     if done.returncode != 1 or "level=error msg=\"error running nvidia-ctk-installer: " + message not in last:
         if not (done.returncode == 1 and message.replace('"', '\\"') in last and "level=error" in last):
@@ -272,6 +347,10 @@ def main():
         check_case(*case)
     for case in MOVES:
         check_move(*case)
+    for case in ALONE:
+        check_alone(*case)
+    for case in DAEMON:
+        check_daemon(*case)
     for case in REFUSALS:
         check_refusal(*case)
     known = set(re.findall(r"--([a-z][a-z0-9.-]*)", subprocess.run([INSTALLER, "--help"], capture_output=True, text=True, check=True).stdout))
