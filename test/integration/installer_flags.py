@@ -305,16 +305,6 @@ def check_alone(variables, wanted):
     expect("%r" % variables, run(base_flags({}), variables, {}), before, wanted)
 
 
-def await_blocked(pid):
-    """The line comes a moment before the signal is one that the program waits for."""
-    for _ in range(500):
-        with open("/proc/%d/status" % pid, encoding="utf-8") as status:
-            mask = next(int(line.split()[1], 16) for line in status if line.startswith("SigBlk:"))
-        if mask >> (signal.SIGTERM - 1) & 1:
-            return
-        time.sleep(0.01)
-
-
 def check_daemon(more, variables, stays):
     flags = base_flags(more)
     if "no-daemon" not in more:
@@ -325,7 +315,6 @@ def check_daemon(more, variables, stays):
         for line in program.stderr:
             if "Waiting for signal" in line:
                 has_waited = True
-                await_blocked(program.pid)
                 program.send_signal(signal.SIGTERM)
     # One that stays takes the registration back.
     if program.returncode != 0 or has_waited != stays or os.path.exists(FOLDER + "/" + ENGINE) == stays:

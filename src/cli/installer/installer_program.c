@@ -127,7 +127,6 @@ static int stay(const struct installer_options *o, const struct ctk_list *runtim
 		if (nri < 0)
 			return graft_wrap(err, "unable to start the NRI plugin");
 	}
-	graft_info(log, "Waiting for signal");
 	rc = installer_wait(o, runtimes, &nri, err);
 	if (rc == 0)
 		rc = clean_engine_up(o, err);

@@ -392,6 +392,8 @@ int installer_wait(const struct installer_options *o, const struct ctk_list *run
 	upkeep.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (upkeep.signal_fd < 0)
 		return graft_fail_errno(err, errno, "cannot wait for signals");
+	/* Not earlier: a signal would still end the program, without cleaning up. */
+	graft_info(&o->base.ctk->log, "Waiting for signal");
 	if (!installer_toolkit_sweep(o))
 		upkeep.sweep_ms = graft_clock_ms() + SWEEP_MS;
 	/* It may have ended before we waited for its signal. */

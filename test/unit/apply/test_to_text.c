@@ -195,7 +195,8 @@ static void test_control_characters(void **state)
 					       .musl_path = "\x1b[2J\nb\r",
 					       .rule = "r",
 					       .why = "w\n" } };
-	static struct graft_refusal refusals[] = { { "/c/lib\n  1 bind", "\x7f\xc2\x9b\xd8\x9c\xe2\x80\xae\xff\xc3\xa9" } };
+	static struct graft_refusal refusals[] = { { "/c/lib\n  1 bind",
+						     "\x7f\xc2\x9b\xd8\x9c\xe2\x80\xae\xff\xc3\xa9" } };
 	static const struct graft_plan plan = {
 		.driver_version = "\x1b", .edits = edits, .n_edits = 1, .refusals = refusals, .n_refusals = 1
 	};
