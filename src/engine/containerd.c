@@ -426,10 +426,8 @@ static int remove_import(struct work *work, const struct graft_toml *backup)
 		return graft_fail_memory(work->err);
 	if (backup && graft_toml_get_strings(backup, "imports", work->arena, &patterns, &n, work->err) < 0)
 		return -1;
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(patterns[i], import) == 0)
-			return 0;
-	}
+	if (graft_is_in(patterns, n, import))
+		return 0;
 	if (graft_toml_remove_string(work->root, "imports", import, work->err) < 0 ||
 	    graft_toml_get_strings(work->root, "imports", work->arena, &patterns, &n, work->err) < 0)
 		return -1;
