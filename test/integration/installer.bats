@@ -411,6 +411,16 @@ open("/proc/self/comm", "w").write("crio"); s = socket.socket(socket.AF_UNIX); s
     grep -qE '(hostPath|path): /other/dev/nvidia0$' "$file" || die "$given: $(grep -n nvidia0 -B1 -A1 "$file")"
     run ! grep -E '/other/(usr|lib)' "$file"
   done
+  # Nodes and files are seen below the same directory, but are elsewhere on the node.
+  on_host mkdir "$work/seen"
+  on_host mount --rbind --make-rslave / "$work/seen"
+  installer "${words[@]}" --driver-root-ctr-path="$work/seen" --dev-root-ctr-path= --driver-root=/driver --dev-root=/other
+  on_host umount --recursive --lazy "$work/seen"
+  [ "$status" -eq 0 ] || die "$output"
+  file=$work/cdi/management.nvidia.com-gpu.yaml
+  grep -oE '(hostPath|path): /(other|driver)/[^/]*' "$file" | sort -u >"$work/places"
+  [ "$(paste -sd, "$work/places")" = "hostPath: /driver/lib,hostPath: /driver/run,hostPath: /driver/usr,hostPath: /other/dev" ] || die "$(cat "$work/places")"
+  run ! grep -F "$work/seen" "$file"
 }
 
 @test "config-source=command: containerd's own answer, from the host's root; then the file" {

@@ -35,8 +35,9 @@ static int transform(void *target, struct graft_error *err)
 {
 	const struct transform_options *given = target;
 	struct ctk *ctk = given->base.ctk;
-	const struct graft_cdi_root_change change = { given->from, given->to,
-						      strcmp(given->relative_to, "container") == 0 };
+	const struct graft_cdi_root_change change = { .from = given->from,
+						      .to = given->to,
+						      .in_container = strcmp(given->relative_to, "container") == 0 };
 	struct graft_cdi_spec spec, changed;
 
 	if (!change.in_container && strcmp(given->relative_to, "host") != 0)

@@ -4,8 +4,6 @@
  * installer-and-nri 4). The driver is read where this process sees it; the specification has
  * the paths of the node.
  */
-#include <string.h>
-
 #include "base/cleanup.h"
 #include "cli/ctk/cdi_decision.h"
 #include "cli/ctk/cdi_file.h"
@@ -22,19 +20,22 @@ int installer_nodes_make(const struct installer_options *o, struct graft_error *
 	return 0;
 }
 
-/* SPEC installer-and-nri 2.2: the root of the nodes first, where it is another one. */
+/* SPEC installer-and-nri 2.2: nodes are below one root, all other files below the other. */
 static int move_paths(const struct installer_options *o, const struct graft_cdi_spec *spec,
 		      struct graft_cdi_spec *ret_spec, struct graft_error *err)
 {
-	const struct graft_cdi_root_change devices = { o->dev_root_ctr, o->dev_root, false };
-	const struct graft_cdi_root_change driver = { o->driver_root_ctr, o->driver_root, false };
+	const struct graft_cdi_root_change nodes = { .from = o->dev_root_ctr,
+						     .to = o->dev_root,
+						     .scope = GRAFT_CDI_ONLY_NODES };
+	const struct graft_cdi_root_change files = { .from = o->driver_root_ctr,
+						     .to = o->driver_root,
+						     .scope = GRAFT_CDI_ALL_BUT_NODES };
 	struct graft_arena *arena = o->base.ctk->arena;
-	struct graft_cdi_spec moved = *spec;
+	struct graft_cdi_spec moved;
 
-	if (strcmp(o->dev_root, o->driver_root) != 0 &&
-	    graft_cdi_spec_change_root(spec, &devices, arena, &moved, err) < 0)
+	if (graft_cdi_spec_change_root(spec, &nodes, arena, &moved, err) < 0)
 		return -1;
-	return graft_cdi_spec_change_root(&moved, &driver, arena, ret_spec, err);
+	return graft_cdi_spec_change_root(&moved, &files, arena, ret_spec, err);
 }
 
 static int make_and_save(const struct installer_options *o, const struct ctk_cdi_decision *decision,

@@ -14,7 +14,7 @@
 struct change {
 	const char *from, *to; /* without a trailing slash: "/" is "" */
 	size_t from_length;
-	bool in_container;
+	bool in_container, nodes, files;
 	struct graft_arena *arena; /* sticky: checked once, at the end */
 };
 
@@ -124,11 +124,11 @@ static void change_edits(const struct change *change, struct graft_cdi_edits *ed
 	edits->hooks = copy_list(change, edits->hooks, edits->n_hooks, sizeof(*edits->hooks));
 	if (graft_arena_failed(change->arena))
 		return;
-	for (size_t i = 0; i < edits->n_nodes; i++)
+	for (size_t i = 0; change->nodes && i < edits->n_nodes; i++)
 		change_node(change, &edits->nodes[i]);
-	for (size_t i = 0; i < edits->n_mounts; i++)
+	for (size_t i = 0; change->files && i < edits->n_mounts; i++)
 		change_mount(change, &edits->mounts[i]);
-	for (size_t i = 0; i < edits->n_hooks; i++)
+	for (size_t i = 0; change->files && i < edits->n_hooks; i++)
 		change_hook(change, &edits->hooks[i]);
 }
 
@@ -171,7 +171,10 @@ static int raise_version(struct graft_cdi_spec *spec, struct graft_error *err)
 int graft_cdi_spec_change_root(const struct graft_cdi_spec *spec, const struct graft_cdi_root_change *roots,
 			       struct graft_arena *arena, struct graft_cdi_spec *ret_spec, struct graft_error *err)
 {
-	struct change change = { .in_container = roots->in_container, .arena = arena };
+	struct change change = { .in_container = roots->in_container,
+				 .nodes = roots->scope != GRAFT_CDI_ALL_BUT_NODES,
+				 .files = roots->scope != GRAFT_CDI_ONLY_NODES,
+				 .arena = arena };
 	struct graft_cdi_spec changed = *spec;
 
 	change.from = take_transform_root(roots->from, "from", arena, err);

@@ -8,9 +8,12 @@
 
 #include "formats/cdi/cdi.h"
 
+enum graft_cdi_change_scope { GRAFT_CDI_ALL_PATHS, GRAFT_CDI_ONLY_NODES, GRAFT_CDI_ALL_BUT_NODES };
+
 struct graft_cdi_root_change {
 	const char *from, *to; /* absolute directories; NULL and "" mean "/" */
 	bool in_container;     /* change the container's paths instead of the host's */
+	enum graft_cdi_change_scope scope;
 };
 
 /*

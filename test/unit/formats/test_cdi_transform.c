@@ -133,7 +133,9 @@ static const char *as_text(const struct graft_cdi_spec *spec)
 static void test_cases(void **state)
 {
 	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
-		const struct graft_cdi_root_change change = { cases[i].from, cases[i].to, cases[i].in_container };
+		const struct graft_cdi_root_change change = { .from = cases[i].from,
+							      .to = cases[i].to,
+							      .in_container = cases[i].in_container };
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_cdi_spec before, after, expected;
 		const char *untouched;
@@ -147,10 +149,41 @@ static void test_cases(void **state)
 	}
 }
 
+/* Nodes and other files that are visible below the same directory, but are below two on the host. */
+static void test_scopes(void **state)
+{
+	static const struct {
+		enum graft_cdi_change_scope scope;
+		const char *after;
+	} rows[] = {
+		{ GRAFT_CDI_ONLY_NODES,
+		  "deviceNodes: [{path: /dev/a, hostPath: /target/dev/a}], mounts: [{hostPath: "
+		  "/root/b, containerPath: /b}], hooks: [{hookName: createRuntime, path: /root/c}]" },
+		{ GRAFT_CDI_ALL_BUT_NODES,
+		  "deviceNodes: [{path: /dev/a, hostPath: /root/dev/a}], mounts: [{hostPath: /target/b, "
+		  "containerPath: /b}], hooks: [{hookName: createRuntime, path: /target/c}]" },
+	};
+	struct graft_cdi_spec before, after, expected;
+
+	make("0.5.0",
+	     "deviceNodes: [{path: /dev/a, hostPath: /root/dev/a}], mounts: [{hostPath: /root/b, containerPath: /b}], "
+	     "hooks: [{hookName: createRuntime, path: /root/c}]",
+	     &before);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const struct graft_cdi_root_change change = { .from = "/root",
+							      .to = "/target",
+							      .scope = rows[i].scope };
+
+		make("0.5.0", rows[i].after, &expected);
+		assert_int_equal(graft_cdi_spec_change_root(&before, &change, arena, &after, NULL), 0);
+		assert_string_equal(as_text(&after), as_text(&expected));
+	}
+}
+
 /* Edits that devices share are changed once, not once for each device. */
 static void test_shared(void **state)
 {
-	const struct graft_cdi_root_change change = { "/a", "/a/a", false };
+	const struct graft_cdi_root_change change = { .from = "/a", .to = "/a/a" };
 	struct graft_cdi_mount mount = { .host_path = "/a/x", .container_path = "/x" };
 	struct graft_cdi_edits edits = { .mounts = &mount, .n_mounts = 1 };
 	struct graft_cdi_device devices[] = { { .name = "d", .edits = edits }, { .name = "e", .edits = edits } };
@@ -176,7 +209,7 @@ static void test_wrong(void **state)
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
-		const struct graft_cdi_root_change change = { rows[i].from, rows[i].to, false };
+		const struct graft_cdi_root_change change = { .from = rows[i].from, .to = rows[i].to };
 		struct graft_error err = { .status = GRAFT_OK };
 		struct graft_cdi_spec spec, after;
 
@@ -189,7 +222,7 @@ static void test_wrong(void **state)
 
 static void test_memory(void **state)
 {
-	const struct graft_cdi_root_change change = { "/", "/target", false };
+	const struct graft_cdi_root_change change = { .from = "/", .to = "/target" };
 	struct graft_cdi_spec spec;
 
 	make("0.4.0",
@@ -228,6 +261,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_cases, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_scopes, arena_setup, arena_teardown),
 		cmocka_unit_test_setup_teardown(test_shared, arena_setup, arena_teardown),
 		cmocka_unit_test_setup_teardown(test_wrong, arena_setup, arena_teardown),
 		cmocka_unit_test_setup_teardown(test_memory, arena_setup, arena_teardown),
