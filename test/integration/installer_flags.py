@@ -7,8 +7,8 @@
 A row of CASES has the flag, its other names, its variables, a value, and what it changes: for each file the lines that go
 and come, compared with a run that has none of this. The flag, each other name and each variable must change exactly that;
 the flag must beat its variable, and the first variable the others. REFUSALS are values that end the program, with its
-last line. ALONE are variables that change more than a flag does, and DAEMON is how a run is told not to stay. A name of one
-letter is a short option. Every flag that --help knows must have a row.
+last line. DAEMON is how a run is told not to stay, DEBUG what logs more. A name of one letter is a short option. Every flag
+that --help knows must have a row.
 """
 import difflib
 import os
@@ -123,6 +123,8 @@ snapshotter = "overlayfs"
 runtime_type = "io.containerd.runc.v1"
 """
 
+PREFIXES = key("annotation-prefixes", '["cdi.k8s.io/"]', '["a/", "b/"]')
+
 # name, aliases, variables, value, changes, further flags of the base, files of the host
 CASES = [
     ("nvidia-container-runtime.debug", ["nvidia-container-runtime-debug"], ["NVIDIA_CONTAINER_RUNTIME_DEBUG"], "/log", toml('-#debug = "/var/log/nvidia-container-runtime.log"', '+debug = "/log"')),
@@ -156,7 +158,10 @@ CASES = [
     ("set-as-default", [], ["NVIDIA_RUNTIME_SET_AS_DEFAULT", "CONTAINERD_SET_AS_DEFAULT", "DOCKER_SET_AS_DEFAULT"], "false", {ENGINE: ["-", '-[plugins."io.containerd.grpc.v1.cri".containerd]', '-default_runtime_name = "nvidia"']}),
     ("runtime-type", [], ["CONTAINERD_RUNTIME_TYPE"], "io.x.v9", {ENGINE: ['-runtime_type = "io.containerd.runc.v2"', '+runtime_type = "io.x.v9"'] * 3}),
     ("nvidia-container-runtime-modes.cdi.annotation-prefixes", [], [], "a/,b/", {ENGINE: ['+container_annotations = ["a/*", "b/*"]'] * 3}),
-    ("nvidia-container-runtime.modes.cdi.annotation-prefixes", [], [], "a/,b/", key("annotation-prefixes", '["cdi.k8s.io/"]', '["a/", "b/"]')),
+    ("nvidia-container-runtime.modes.cdi.annotation-prefixes", [], ["NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES"], "a/,b/",
+     {**PREFIXES, ENGINE: ['+container_annotations = ["a/*", "b/*"]'] * 3}),
+    ("nvidia-container-runtime.modes.cdi.annotation-prefixes", [], ["NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES"], "a/,b/", PREFIXES,
+     {"nvidia-container-runtime-modes.cdi.annotation-prefixes": "c/"}),
     ("drop-in-config-host-path", [], ["RUNTIME_DROP_IN_CONFIG_HOST_PATH"], "/etc/containerd/conf.d/99-nvidia.toml",
      {"etc/config.toml": ['-imports = ["@/etc/conf.d/*.toml"]', '+imports = ["/etc/containerd/conf.d/*.toml"]']}),
     ("runtime-config-override", [], ["RUNTIME_CONFIG_OVERRIDE", "CONTAINERD_RUNTIME_CONFIG_OVERRIDE"], '{"a": 1}', {}),
@@ -180,15 +185,14 @@ CASES = [
      {CONFIG: ['-runtimes = ["runc", "crun"]', '+runtimes = ["/opt/runc", "runc", "crun"]'], ENGINE: "any"}, {},
      {"dump.toml": 'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]\nBinaryName = "/opt/runc"\n'}),
 ]
-# Variables, and what they change.
-ALONE = [
-    ({"NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES": "a/,b/"},
-     {CONFIG: ['-annotation-prefixes = ["cdi.k8s.io/"]', '+annotation-prefixes = ["a/", "b/"]'], ENGINE: ['+container_annotations = ["a/*", "b/*"]'] * 3}),
-]
 # Flags, variables, and whether the program stays.
 DAEMON = [
     ({}, {}, True), ({"n": "true"}, {}, False), ({"no-daemon": "true"}, {}, False), ({}, {"NO_DAEMON": "true"}, False), ({}, {"NO_DAEMON": "false"}, True),
     ({"no-daemon": "false"}, {"NO_DAEMON": "true"}, True),
+]
+# Flags, variables, and whether steps are logged.
+DEBUG = [
+    ({}, {}, False), ({"debug": "true"}, {}, True), ({}, {"TOOLKIT_DEBUG": "true"}, True), ({"debug": "false"}, {"TOOLKIT_DEBUG": "true"}, False),
 ]
 # Where things are: the flag, and the file that moves.
 MOVES = [
@@ -298,13 +302,6 @@ def check_move(name, aliases, variables, value, there):
             failures.append("%s: the file is left" % what)
 
 
-def check_alone(variables, wanted):
-    if run(base_flags({}), {}, {}).returncode != 0:
-        failures.append("%r: without it" % variables)
-    before = tree()
-    expect("%r" % variables, run(base_flags({}), variables, {}), before, wanted)
-
-
 def check_daemon(more, variables, stays):
     flags = base_flags(more)
     if "no-daemon" not in more:
@@ -319,6 +316,14 @@ def check_daemon(more, variables, stays):
     # One that stays takes the registration back.
     if program.returncode != 0 or has_waited != stays or os.path.exists(FOLDER + "/" + ENGINE) == stays:
         failures.append("%r, %r: %d, has waited: %s" % (more, variables, program.returncode, has_waited) + ", last: " + line.strip())
+
+
+def check_debug(more, variables, is_logged):
+    """What an earlier run has left is removed: a step that is only logged with --debug."""
+    done = run(base_flags(more), variables, {"nv/.graft-toolkit-5/x": ""})
+    line = 'level=debug msg="removing %s/.graft-toolkit-5"' % INTO
+    if done.returncode != 0 or (line in done.stderr) != is_logged or (not is_logged and "level=debug" in done.stderr):
+        failures.append("%r, %r: %d, %s" % (more, variables, done.returncode, done.stderr))
 
 
 def check_refusal(more, message, variables=None, files=None):
@@ -336,10 +341,10 @@ def main():
         check_case(*case)
     for case in MOVES:
         check_move(*case)
-    for case in ALONE:
-        check_alone(*case)
     for case in DAEMON:
         check_daemon(*case)
+    for case in DEBUG:
+        check_debug(*case)
     for case in REFUSALS:
         check_refusal(*case)
     known = set(re.findall(r"--([a-z][a-z0-9.-]*)", subprocess.run([INSTALLER, "--help"], capture_output=True, text=True, check=True).stdout))

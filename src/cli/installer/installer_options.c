@@ -146,8 +146,7 @@ static const struct graft_option options[] = {
 	{ .name = "runtime-type", TEXT, AT(runtime_type), .value_name = "TYPE", ENV("CONTAINERD_RUNTIME_TYPE"),
 	  .help = "containerd: type of runtimes that inherit none (default io.containerd.runc.v2)" },
 	{ .name = "nvidia-container-runtime-modes.cdi.annotation-prefixes", LIST, AT(containerd_annotation_prefixes), .value_name = "PREFIX",
-	  ENV("NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES"),
-	  .help = "containerd: pod annotations to pass on to the runtime" },
+	  .help = "containerd: pod annotations to pass on to the runtime (default: those of that key of config.toml)" },
 	{ .name = "runtime-config-override", TEXT, AT(config_override), .value_name = "JSON",
 	  ENV("RUNTIME_CONFIG_OVERRIDE", "CONTAINERD_RUNTIME_CONFIG_OVERRIDE"), .help = "Accepted; has no effect" },
 	{ .name = "hooks-dir", TEXT, AT(hooks_dir), .value_name = "DIR", ENV("CRIO_HOOKS_DIR"),
@@ -392,6 +391,8 @@ static int check_installer_engine(struct installer_options *o, struct graft_erro
 				  "invalid runtime \"%s\"; expected one of [containerd | crio | docker]", o->runtime);
 	set_engine_paths(o);
 	o->base.ctk->engine_root = installer_other_root(o);
+	if (!o->containerd_annotation_prefixes.given)
+		o->containerd_annotation_prefixes = o->annotation_prefixes;
 	o->enable_cdi = o->cdi_in_runtime ? strcmp(o->cdi_in_runtime, "true") == 0 : o->cdi;
 	if (check_restart(o, err) < 0 || check_sources(o, err) < 0)
 		return -1;
