@@ -493,11 +493,12 @@ SH
   on_host python3 -c 'import socket, sys, time
 s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8); time.sleep(60)' "$work/nri" >/dev/null 2>&1 3>&- 4>&- &
   within 5 test -S "$work/nri"
-  stay --runtime=containerd --config=/none/config.toml --enable-nri-plugin --nri-namespace=gpu-operator --nri-socket="$work/nri" --nri-plugin-index=7
+  stay --runtime=containerd --config=/none/config.toml --enable-nri-plugin --nri-namespace=gpu-operator --nri-socket="$work/nri" --nri-plugin-index=7 \
+    --nri-management-cdi-device-namespaces=a,b
   grep -qF "Serving NRI on $work/nri by $BATS_FILE_TMPDIR/bin/nvidia-nri-plugin" "$work/log"
   within 5 on_host pidof nvidia-nri-plugin
   on_host sh -c 'tr "\\0" " " </proc/$(pidof nvidia-nri-plugin)/cmdline' >"$work/words" || { cat "$work/log" && return 1; }
-  grep -qF -- "--nri-socket=$work/nri --nri-plugin-index=07 --nri-namespace=gpu-operator --cdi-kind=management.nvidia.com/gpu --driver-root=/ --driver-root-ctr-path=/ --config=$toolkit/.config/nvidia-container-runtime/config.toml --nvidia-cdi-hook-path=$toolkit/nvidia-cdi-hook" "$work/words"
+  grep -qF -- "--nri-socket=$work/nri --nri-plugin-index=07 --nri-namespace=gpu-operator --nri-management-cdi-device-namespaces=a,b --cdi-kind=management.nvidia.com/gpu --driver-root=/ --driver-root-ctr-path=/ --config=$toolkit/.config/nvidia-container-runtime/config.toml --nvidia-cdi-hook-path=$toolkit/nvidia-cdi-hook" "$work/words"
   [ ! -e /none ]
   stop_installer
   within 5 no_program nvidia-nri-plugin
