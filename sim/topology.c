@@ -849,7 +849,7 @@ static void mig_data(const struct sim_mig *mig, struct sim_data_mig *out)
 static void gpu_data(const struct sim_topology *topology, const struct sim_gpu *gpu, struct sim_data_gpu *out)
 {
 	const struct sim_model *model = gpu->model;
-	uint64_t hash = sim_hash(topology->name, "serial", gpu->bus);
+	uint64_t hash = sim_hash(topology->name, "serial", (uint64_t)gpu->domain << 8 | gpu->bus);
 
 	PUT(out->name, "%s", gpu->name);
 	PUT(out->uuid, "%s", gpu->uuid);

@@ -71,6 +71,8 @@ ENTRY(nvmlDeviceGetTemperature, nvmlDevice_t device, unsigned int sensor, unsign
 	return NVML_SUCCESS;
 }
 
+#define IDLE_CLOCK 345
+
 /* All four clocks are idle. */
 ENTRY(nvmlDeviceGetClockInfo, nvmlDevice_t device, unsigned int type, unsigned int *clock)
 {
@@ -78,7 +80,7 @@ ENTRY(nvmlDeviceGetClockInfo, nvmlDevice_t device, unsigned int type, unsigned i
 
 	if (rc != NVML_SUCCESS || type > 3)
 		return rc != NVML_SUCCESS ? rc : NVML_INVALID_ARGUMENT;
-	*clock = 345;
+	*clock = IDLE_CLOCK;
 	return NVML_SUCCESS;
 }
 
@@ -94,6 +96,14 @@ ENTRY(nvmlDeviceGetEccMode, nvmlDevice_t device, unsigned int *current, unsigned
 	if (pending)
 		*pending = 1;
 	return NVML_SUCCESS;
+}
+
+/* 3 until Turing, 4 with Ampere and Ada, 5 since Hopper. */
+static unsigned int pcie_generation(const struct nvml_handle *device)
+{
+	if (device->gpu->arch <= 6)
+		return 3;
+	return device->gpu->arch <= 8 ? 4 : 5;
 }
 
 GIVE_NUMBER(nvmlDeviceGetPowerUsage, nvml_check_gpu, unsigned int, device->gpu->power_watts * 100)
@@ -115,8 +125,8 @@ ENTRY(nvmlDeviceSetComputeMode, nvmlDevice_t device, unsigned int mode)
 }
 GIVE_NUMBER(nvmlDeviceGetDisplayMode, nvml_check_gpu, unsigned int, device->gpu->display)
 GIVE_NUMBER(nvmlDeviceGetDisplayActive, nvml_check_gpu, unsigned int, 0)
-GIVE_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, nvml_check_gpu, unsigned int, 4)
-GIVE_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, nvml_check_gpu, unsigned int, 4)
+GIVE_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, nvml_check_gpu, unsigned int, pcie_generation(device))
+GIVE_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, nvml_check_gpu, unsigned int, pcie_generation(device))
 GIVE_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, nvml_check_gpu, unsigned int, 16)
 GIVE_NUMBER(nvmlDeviceGetMaxPcieLinkWidth, nvml_check_gpu, unsigned int, 16)
 
@@ -206,6 +216,41 @@ GIVE_MAX_CLOCK(nvmlDeviceGetMaxCustomerBoostClock)
 GIVE_MAX_CLOCK(nvmlDeviceGetApplicationsClock)
 GIVE_MAX_CLOCK(nvmlDeviceGetDefaultApplicationsClock)
 
+/* One for the memory, and with it each step from idle to load for the rest. */
+#define CLOCK_STEP 15
+
+static nvmlReturn_t give_clocks(const struct nvml_handle *device, unsigned int *count, unsigned int *clocks,
+				unsigned int most, unsigned int n)
+{
+	nvmlReturn_t rc = nvml_check_gpu(device, count);
+	bool enough;
+
+	if (rc != NVML_SUCCESS)
+		return rc;
+	enough = *count >= n;
+	*count = n;
+	if (!enough)
+		return NVML_INSUFFICIENT_SIZE;
+	if (!clocks)
+		return NVML_INVALID_ARGUMENT;
+	for (unsigned int i = 0; i < n; i++)
+		clocks[i] = most - i * CLOCK_STEP;
+	return NVML_SUCCESS;
+}
+
+ENTRY(nvmlDeviceGetSupportedMemoryClocks, nvmlDevice_t device, unsigned int *count, unsigned int *clocks)
+{
+	return give_clocks(device, count, clocks, max_clocks[2], 1);
+}
+
+ENTRY(nvmlDeviceGetSupportedGraphicsClocks, nvmlDevice_t device, unsigned int memory_clock, unsigned int *count,
+      unsigned int *clocks)
+{
+	if (memory_clock != max_clocks[2])
+		return NVML_NOT_FOUND;
+	return give_clocks(device, count, clocks, max_clocks[0], (max_clocks[0] - IDLE_CLOCK) / CLOCK_STEP + 1);
+}
+
 ENTRY(nvmlDeviceGetClock, nvmlDevice_t device, unsigned int type, unsigned int which, unsigned int *clock)
 {
 	if (which > 3)
@@ -234,10 +279,11 @@ GIVE_NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, nvml_check_gpu, unsigned 
 GIVE_NUMBER(nvmlDeviceGetCurrentClocksEventReasons, nvml_check_gpu, unsigned long long, 1)
 GIVE_NUMBER(nvmlDeviceGetSupportedClocksThrottleReasons, nvml_check_gpu, unsigned long long, 0x1ff)
 GIVE_NUMBER(nvmlDeviceGetSupportedClocksEventReasons, nvml_check_gpu, unsigned long long, 0x1ff)
-GIVE_NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, nvml_check_gpu, unsigned int, 4)
+GIVE_NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, nvml_check_gpu, unsigned int, pcie_generation(device))
 GIVE_NUMBER(nvmlDeviceGetPcieReplayCounter, nvml_check_gpu, unsigned int, 0)
-GIVE_NUMBER(nvmlDeviceGetPcieSpeed, nvml_check_gpu, unsigned int, 16000)
-GIVE_NUMBER(nvmlDeviceGetPcieLinkMaxSpeed, nvml_check_gpu, unsigned int, 4)
+/* The first in Mbit/s of a lane, twice as much with each generation; the second numbers the same speeds. */
+GIVE_NUMBER(nvmlDeviceGetPcieSpeed, nvml_check_gpu, unsigned int, 1000u << pcie_generation(device))
+GIVE_NUMBER(nvmlDeviceGetPcieLinkMaxSpeed, nvml_check_gpu, unsigned int, pcie_generation(device))
 GIVE_NUMBER(nvmlDeviceGetMemoryBusWidth, nvml_check_gpu, unsigned int, device->gpu->display ? 384 : 5120)
 GIVE_NUMBER(nvmlDeviceGetIrqNum, nvml_check_gpu, unsigned int, 100 + device->gpu->minor)
 GIVE_NUMBER(nvmlDeviceGetNumFans, nvml_check_gpu, unsigned int, 0)

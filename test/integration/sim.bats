@@ -315,12 +315,18 @@ MIG 4g.20gb: MIG 4g.20gb at 0:4" ]
   [ "$(sort -u "$BATS_TEST_TMPDIR/t4")" = $'0 links of version 0\nfabric: state 0, clique 0' ]
 }
 
-@test "Debian's programs that ask NVML run on it" {
-  local status=0 python
-  python=$("$top/test/tools/release-root" nvml bookworm 2>"$BATS_TEST_TMPDIR/why") || status=$?
+# release_root KIND SUITE: $root is one that test/tools/release-root made, and $libraries where its libraries are
+release_root() {
+  local status=0
+  root=$("$top/test/tools/release-root" "$@" 2>"$BATS_TEST_TMPDIR/why") || status=$?
   [ "$status" != 77 ] || skip "$(tail -n 1 "$BATS_TEST_TMPDIR/why")"
   [ "$status" = 0 ]
-  export PYTHONPATH=$python/usr/lib/python3/dist-packages
+  libraries=$root/usr/lib/$(uname -m)-linux-gnu
+}
+
+@test "Debian's programs that ask NVML run on it" {
+  release_root nvml bookworm
+  export PYTHONPATH=$root/usr/lib/python3/dist-packages
   run -0 --separate-stderr simulated quad python3 -m gpustat --no-color
   [ "${lines[1]}" = '[0] NVIDIA A10 | 33°C,   0 % |     4 / 23028 MB |' ] || { echo "$output"; return 1; }
   [ "${#lines[@]}" = 5 ]
@@ -369,6 +375,75 @@ END
 Timeout
 Not Supported
 Not Found" ] || { echo "$output"; return 1; }
+}
+
+@test "hwloc finds the GPUs of NVML at their places, and how far they are from each other" {
+  release_root nvml-plugins bookworm
+  cat > "$BATS_TEST_TMPDIR/lstopo" <<END
+#!/bin/sh
+export LD_LIBRARY_PATH=$libraries HWLOC_PLUGINS_PATH=$libraries/hwloc
+exec $root/usr/bin/lstopo-no-graphics --of console --verbose --filter io:important
+END
+  chmod +x "$BATS_TEST_TMPDIR/lstopo"
+  run -0 --separate-stderr simulated a100-mig "$BATS_TEST_TMPDIR/lstopo"
+  [ "$(grep -c 'GPU(NVML)' <<< "$output")" = 4 ]
+  [ "$(grep -A 1 'busid=0000:47:00.0 id=10de:20b0 class=0302(3D)' <<< "$output" | sed -n 's/.*GPU(NVML).* \(GPUModel.*\) NVIDIASerial=.*\( NVIDIAUUID.*\)/\1\2/p')" = \
+    'GPUModel="NVIDIA A100-SXM4-40GB" NVIDIAUUID=GPU-239c6ff1-8887-a366-6d15-0bd49f6abf27) "nvml2"' ] || { echo "$output"; return 1; }
+  [[ $output == *"   index   nvml0   nvml1   nvml2   nvml3
+   nvml0 1000000  200000  200000  200000"* ]] || { echo "$output"; return 1; }
+}
+
+@test "Slurm finds GPUs and MIG devices by NVML" {
+  [[ $(slurmd -V 2> /dev/null) == "slurm 22.05"* ]] || skip "the plugin of Debian 12 needs Slurm 22.05"
+  release_root nvml-plugins bookworm
+  # shellcheck disable=SC2016
+  printf '%s\n' '#!/bin/sh -e
+mkdir -p /etc/slurm /var/spool/slurmd
+cp "$1"/slurm-wlm/gpu_nvml.so /usr/lib/*/slurm-wlm/
+hostname gpu01
+printf "%s\n" ClusterName=cluster SlurmctldHost=gpu01 GresTypes=gpu "NodeName=gpu01 CPUs=1 Gres=$2" >/etc/slurm/slurm.conf
+echo AutoDetect=nvml >/etc/slurm/gres.conf
+slurmd -G 2>&1' > "$BATS_TEST_TMPDIR/slurmd"
+  chmod +x "$BATS_TEST_TMPDIR/slurmd"
+  run -0 --separate-stderr unshare --uts "$sim" run -t a100-mig -- "$BATS_TEST_TMPDIR/slurmd" "$libraries" \
+    gpu:nvidia_a100-sxm4-40gb:1,gpu:nvidia_a100_1g.5gb:8,gpu:nvidia_a100_2g.10gb:1,gpu:nvidia_a100_3g.20gb:3,gpu:nvidia_a100_4g.20gb:1
+  [[ $output != *"Not Supported"* ]] || { echo "$output"; return 1; }
+  [[ $output == *"4 GPU system device(s) detected"* ]] || { echo "$output"; return 1; }
+  [ "$(sed -n 's/.*Gres Name=gpu Type=\([^ ]*\) .*File=\([^ ]*\) .*/\1 \2/p' <<< "$output" | sort | sed -n '1p;2p;$p')" = \
+"nvidia_a100-sxm4-40gb /dev/nvidia0
+nvidia_a100_1g.5gb /dev/nvidia1,/dev/nvidia-caps/nvidia-cap201,/dev/nvidia-caps/nvidia-cap202
+nvidia_a100_4g.20gb /dev/nvidia3,/dev/nvidia-caps/nvidia-cap426,/dev/nvidia-caps/nvidia-cap427" ] || { echo "$output"; return 1; }
+  [ "$(grep -c 'Gres Name=gpu' <<< "$output")" = 14 ]
+}
+
+@test "Debian's terminal programs show the GPUs" {
+  release_root nvml bookworm
+  export PYTHONPATH=$root/usr/lib/python3/dist-packages
+  release_root monitors trixie
+  PYTHONPATH+=:$root/usr/lib/python3/dist-packages
+  run -0 --separate-stderr simulated a100-mig python3 -m nvitop --once --ascii
+  [[ $output == *"| 1:1      2g.10gb @ GI/CI: 3/0 |   4.00MiB /  9856MiB |"* ]] || { echo "$output"; return 1; }
+  local loader=("$root"/usr/lib64/ld-linux-*)
+  local newer=("${loader[0]}" --library-path "$libraries:/usr/lib/$(uname -m)-linux-gnu")
+  run -0 --separate-stderr simulated t4 "${newer[@]}" "$root/usr/bin/nvtop" --snapshot
+  [ "$(jq -r '.[] | [.device_name, .temp, .power_draw, .gpu_util] | join(" ")' <<< "$output")" = "Tesla T4 30C 7W 0%" ] || { echo "$output"; return 1; }
+  mkdir -p "$BATS_TEST_TMPDIR/.config/btop"
+  echo 'shown_boxes = "gpu0"' > "$BATS_TEST_TMPDIR/.config/btop/btop.conf"
+  run -124 script --quiet --return --echo never --command "stty rows 24 cols 100; TERM=xterm HOME=$BATS_TEST_TMPDIR LC_ALL=C.UTF-8 timeout 5 $sim run -t t4 -- \
+    ${newer[*]} $root/usr/bin/btop --utf-force" "$BATS_TEST_TMPDIR/screen" < /dev/null
+  [[ $(< "$BATS_TEST_TMPDIR/screen") == *"Tesla T4"*"15.0 GiB"* ]]
+}
+
+# docs/simulated-driver.md says so.
+@test "NVIDIA's own nvidia-smi says on it that its library is not the driver's" {
+  release_root nvidia-smi bookworm
+  local program=$root/usr/lib/nvidia/current/nvidia-smi
+  run -0 "$program" --help
+  [[ ${lines[0]} =~ ^"NVIDIA System Management Interface -- v"([0-9.]+)$ ]]
+  printf 'driver: %s\ncuda: "12.2"\ngpus:\n  - model: A100-SXM4-40GB\n' "${BASH_REMATCH[1]}" > "$BATS_TEST_TMPDIR/same.yaml"
+  run -255 --separate-stderr simulated "$BATS_TEST_TMPDIR/same.yaml" "$program" -L
+  [ "$output" = "Mismatch in versions between nvidia-smi and NVML.
+Are you sure you are using nvidia-smi provided with the driver?" ]
 }
 
 @test "the library of driver files cannot be initialised, which its callers expect" {

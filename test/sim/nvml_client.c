@@ -214,6 +214,54 @@ static void check_gpu(nvmlDevice_t device, unsigned int index)
 	EXPECT(NVML_NOT_SUPPORTED, CALL("nvmlDeviceGetGpuInstanceId", (nvmlDevice_t, unsigned int *), device, &number));
 }
 
+/* No two GPUs have the same number on their boards. */
+static void check_serial(nvmlDevice_t device)
+{
+	nvmlDevice_t same = NULL;
+	char serial[32];
+
+	EXPECT(NVML_SUCCESS,
+	       CALL("nvmlDeviceGetSerial", (nvmlDevice_t, char *, unsigned int), device, serial, sizeof(serial)));
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetHandleBySerial", (const char *, nvmlDevice_t *), serial, &same));
+	EXPECT(1, same == device);
+}
+
+/* What Slurm's nodes ask for: the clocks that can be set. */
+static void check_clocks(nvmlDevice_t device)
+{
+	unsigned int memory, clocks[200], n = 1, most;
+
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetSupportedMemoryClocks", (nvmlDevice_t, unsigned int *, unsigned int *),
+				  device, &n, &memory));
+	EXPECT(1, n);
+	EXPECT(NVML_INSUFFICIENT_SIZE,
+	       CALL("nvmlDeviceGetSupportedGraphicsClocks",
+		    (nvmlDevice_t, unsigned int, unsigned int *, unsigned int *), device, memory, &n, clocks));
+	EXPECT(NVML_SUCCESS,
+	       CALL("nvmlDeviceGetSupportedGraphicsClocks",
+		    (nvmlDevice_t, unsigned int, unsigned int *, unsigned int *), device, memory, &n, clocks));
+	EXPECT(NVML_SUCCESS,
+	       CALL("nvmlDeviceGetMaxClockInfo", (nvmlDevice_t, unsigned int, unsigned int *), device, 0, &most));
+	EXPECT(most, clocks[0]);
+	EXPECT(345, clocks[n - 1]);
+	EXPECT(NVML_NOT_FOUND,
+	       CALL("nvmlDeviceGetSupportedGraphicsClocks",
+		    (nvmlDevice_t, unsigned int, unsigned int *, unsigned int *), device, memory + 1, &n, clocks));
+}
+
+static void check_pcie(nvmlDevice_t device)
+{
+	static const unsigned int generations[] = { [4] = 3, [5] = 3, [6] = 3, [7] = 4, [8] = 4, [9] = 5, [10] = 5 };
+	unsigned int arch = 0, generation = 0, speed = 0;
+
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetArchitecture", (nvmlDevice_t, unsigned int *), device, &arch));
+	EXPECT(NVML_SUCCESS,
+	       CALL("nvmlDeviceGetMaxPcieLinkGeneration", (nvmlDevice_t, unsigned int *), device, &generation));
+	EXPECT(generations[arch], generation);
+	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetPcieSpeed", (nvmlDevice_t, unsigned int *), device, &speed));
+	EXPECT(generation == 5 ? 32000 : generation == 4 ? 16000 : 8000, speed);
+}
+
 /* --- links --- */
 
 static void check_field(nvmlDevice_t device, unsigned int field, unsigned int want)
@@ -466,6 +514,9 @@ int main(int argc, char **argv)
 		EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetHandleByIndex_v2", (unsigned int, nvmlDevice_t *), i, &device));
 		check_gpu(device, i);
 		check_distances(device, count);
+		check_serial(device);
+		check_clocks(device);
+		check_pcie(device);
 		check_links(device);
 		check_versions(device);
 		check_events(device);
