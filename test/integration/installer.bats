@@ -217,6 +217,26 @@ is_whole() {
   [ "$(cat "$machine/docker/daemon.json")" = "{}" ]
 }
 
+@test "a configuration that is a link: what is written to its target is repaired, and the link stays" {
+  local there=$work/there config=$work/etc/config.toml pid
+  mkdir "$there" "$work/etc"
+  printf 'version = 2\n' | tee "$work/before" >"$there/config.toml"
+  ln -s ../there/config.toml "$config"
+  stay --runtime=containerd --config="$config" --drop-in-config="$work/etc/conf.d/99-nvidia.toml" --restart-mode=none
+  grep -q ^imports "$there/config.toml"
+  pid=$(cat "$machine/run/toolkit.pid")
+  within 15 is_idle "$pid"
+  cp "$work/before" "$there/config.toml"
+  within 20 grep -q ^imports "$there/config.toml"
+  within 15 is_idle "$pid"
+  cp "$work/before" "$there/new"
+  mv "$there/new" "$there/config.toml"
+  within 20 grep -q ^imports "$there/config.toml"
+  stop_installer
+  [ "$(readlink "$config")" = ../there/config.toml ]
+  cmp "$work/before" "$there/config.toml"
+}
+
 @test "told to end while a repaired engine does not answer: it does not wait for that" {
   local file=$machine/docker/daemon.json
   printf '{}\n' >"$file"

@@ -62,21 +62,27 @@ static void close_upkeep(struct upkeep *upkeep)
 
 /* ---- what is watched ---- */
 
-static void watch_directory(struct upkeep *upkeep, const char *directory, const char *name)
+/* Watches a directory, or a file. */
+static void add_watch(struct upkeep *upkeep, const char *path, const char *name)
 {
 	const uint32_t mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_DELETE_SELF |
 			      IN_MOVE_SELF;
-	int number = directory ? inotify_add_watch(upkeep->notify_fd, directory, mask) : -1;
+	int number = path ? inotify_add_watch(upkeep->notify_fd, path, mask) : -1;
 
 	if (number >= 0 && upkeep->n_watches < MAX_WATCHES)
 		upkeep->watches[upkeep->n_watches++] = (struct watch){ number, name };
 }
 
-/* `path` lives as long as the process. */
+/*
+ * `path` lives as long as the process. The file itself is watched as well: if `path` is a link, it
+ * is in another directory.
+ */
 static void watch_file(struct upkeep *upkeep, const char *path, struct graft_arena *arena)
 {
-	if (path)
-		watch_directory(upkeep, graft_path_directory(path, arena), graft_path_name(path));
+	if (!path)
+		return;
+	add_watch(upkeep, graft_path_directory(path, arena), graft_path_name(path));
+	add_watch(upkeep, path, NULL);
 }
 
 static void watch_installed_places(struct upkeep *upkeep, struct graft_arena *arena)
@@ -84,13 +90,13 @@ static void watch_installed_places(struct upkeep *upkeep, struct graft_arena *ar
 	const struct installer_options *o = upkeep->options;
 	const char *config = graft_arena_printf(arena, "%s/" GRAFT_OWN_CONFIG, o->toolkit);
 
-	watch_directory(upkeep, o->install_dir, GRAFT_TOOLKIT_DIRECTORY);
-	watch_directory(upkeep, o->toolkit, NULL);
-	watch_directory(upkeep, config ? graft_path_directory(config, arena) : NULL, graft_path_name(GRAFT_OWN_CONFIG));
+	add_watch(upkeep, o->install_dir, GRAFT_TOOLKIT_DIRECTORY);
+	add_watch(upkeep, o->toolkit, NULL);
+	add_watch(upkeep, config ? graft_path_directory(config, arena) : NULL, graft_path_name(GRAFT_OWN_CONFIG));
 	if (o->no_runtime_config || o->nri)
 		return;
 	if (o->by_hook) {
-		watch_directory(upkeep, o->hooks_dir, o->hook_filename);
+		add_watch(upkeep, o->hooks_dir, o->hook_filename);
 	} else {
 		watch_file(upkeep, o->config, arena);
 		watch_file(upkeep, o->drop_in_path, arena);
