@@ -368,6 +368,10 @@ open("/proc/self/comm", "w").write("crio"); s = socket.socket(socket.AF_UNIX); s
     [[ $output == *'msg="crio has already read its configuration: not restarting it"'* ]] || die "$variable: $output"
     unset "$variable"
   done
+  # The clock has been set back since.
+  touch -d '1 day' "$conf"
+  installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=systemd --host-root="$root" --socket="$work/crio" --no-daemon
+  [[ $output == *'msg="crio has already read its configuration: not restarting it"'* ]] || die "$output"
   touch "$conf"
   installer --runtime=crio --config=/none --drop-in-config="$conf" --restart-mode=systemd --host-root="$root" --socket="$work/crio" --no-daemon
   [ "$(wc -l <"$root/told")" -eq 2 ]

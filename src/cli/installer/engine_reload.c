@@ -213,6 +213,9 @@ static bool is_newer(const char *path, int64_t start_ms)
 	if (!path || stat(path, &st) < 0)
 		return false;
 	age_ms = clock_ms(CLOCK_REALTIME) - ((int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000);
+	/* Written before the clock was set back: it would seem newer than each new engine. */
+	if (age_ms < 0)
+		return false;
 	return clock_ms(CLOCK_BOOTTIME) - age_ms > start_ms + TICK_MARGIN;
 }
 
