@@ -78,6 +78,10 @@ int graft_host_file_read(const char *path, size_t max, struct graft_arena *arena
 	rc = fd < 0 ? fd : graft_read_fd(fd, max, arena, ret_bytes, ret_length);
 	if (rc == -EFBIG)
 		return graft_fail(err, GRAFT_TOO_BIG, EFBIG, "cannot read %s", path);
+	if (rc == -EINVAL) {
+		(void)graft_fail(err, GRAFT_INVALID, 0, "cannot read %s: it is not a regular file", path);
+		return graft_with_hint(err, "Remove it, or name another file.");
+	}
 	return rc < 0 ? fail_place(&place, -rc, "read", path, err) : 1;
 }
 

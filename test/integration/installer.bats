@@ -593,4 +593,18 @@ s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8); time.sleep(
     [[ ${lines[-1]} == *"$failed""unable to create pidfile: $machine/run/toolkit.pid is not a regular file. Remove it.\"" ]] || die "$output"
   done
   [ ! -e "$work/daemon.json" ]
+  mkdir "$work/daemon.json"
+  installer "${words[@]}"
+  rmdir "$work/daemon.json"
+  [[ ${lines[-1]} == *"$failed""unable to determine the low-level runtimes: unable to load config for runtime docker: unable to read config: cannot read $work/daemon.json: it is not a regular file. Remove it, or name another file.\"" ]] || die "$output"
+  # A link of the node, as the operator's pod sees it.
+  ln -s "$work/elsewhere/daemon.json" "$work/daemon.json"
+  mkdir "$work/elsewhere"
+  installer "${words[@]}" --host-root="$work"
+  [[ ${lines[-1]} == *"$failed""unable to setup runtime: $work/daemon.json is a link to $work/elsewhere/daemon.json, which this container does not have. Mount the directory of the link's target at the same path.\"" ]] || die "$output"
+  [ -z "$(ls "$work/elsewhere")" ]
+  # On the node itself it is made.
+  installer "${words[@]}"
+  [ "$status" -eq 0 ] || die "$output"
+  [ -s "$work/elsewhere/daemon.json" ]
 }

@@ -4,9 +4,11 @@
  * installer-and-nri 5). src/engine edits for one runtime at a time; its results are chained and
  * written once.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "apply/host_file.h"
 #include "base/cleanup.h"
@@ -309,6 +311,27 @@ static int write_installer_hook(const struct installer_options *o, struct graft_
 
 /* ---- for the program ---- */
 
+/*
+ * A link of the node may lead to a place that is not mounted here: the engine would not see what is
+ * written there.
+ */
+static int check_link(const struct installer_options *o, const char *path, struct graft_error *err)
+{
+	char target[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+
+	if (!path || !installer_other_root(o) || stat(path, &st) == 0)
+		return 0;
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n <= 0)
+		return 0;
+	target[n] = '\0';
+	(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "%s is a link to %s, which this container does not have", path,
+			 target);
+	return graft_with_hint(err, "Mount the directory of the link's target at the same path.");
+}
+
 int installer_engine_configure(const struct installer_options *o, struct graft_error *err)
 {
 	struct graft_engine_request after, stripped;
@@ -316,7 +339,8 @@ int installer_engine_configure(const struct installer_options *o, struct graft_e
 
 	if (o->by_hook)
 		return write_installer_hook(o, err);
-	if (load_installer_files(o, true, &files, err) < 0 || find_foreign(&files, true, err) < 0 ||
+	if (check_link(o, o->config, err) < 0 || check_link(o, o->drop_in_path, err) < 0 ||
+	    load_installer_files(o, true, &files, err) < 0 || find_foreign(&files, true, err) < 0 ||
 	    strip(&files, &stripped, err) < 0)
 		return -1;
 	after = files.request;

@@ -342,8 +342,9 @@ static void test_read(void **state)
 	assert_int_equal(graft_host_file_read(place->path, 3, arena, &bytes, &length, &err), -1);
 	assert_int_equal(err.status, GRAFT_TOO_BIG);
 	assert_int_equal(graft_host_file_read(place->directory, 16, arena, &bytes, &length, &err), -1);
-	(void)snprintf(expected, sizeof(expected), "cannot read %s: ", place->directory);
-	assert_memory_equal(graft_error_text(&err, text, sizeof(text)), expected, strlen(expected));
+	(void)snprintf(expected, sizeof(expected), "cannot read %s: it is not a regular file", place->directory);
+	assert_string_equal(graft_error_text(&err, text, sizeof(text)), expected);
+	assert_string_equal(err.hint, "Remove it, or name another file.");
 	(void)graft_arena_free(arena);
 }
 
