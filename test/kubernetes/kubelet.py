@@ -1050,7 +1050,7 @@ def nvml_takes_long(c):
     assert get("/healthz") == (200, "ok\n")
     assert children_of(c.plugin.process) == [child], "it came too late to be seen"
     c.kubelet.wait(lambda: children_of(c.plugin.process) not in ([], [child]), "the second question")
-    c.kubelet.wait(lambda: not children_of(c.plugin.process) and c.plugin.said("reread configuration and host") == 2, "its answer")
+    c.kubelet.wait(lambda: not children_of(c.plugin.process) and c.plugin.said("reread configuration and host\n") == 2, "both answers")
     c.kubelet.wait_for(GPU, GPUS)
 
 
