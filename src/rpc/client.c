@@ -137,7 +137,7 @@ static int take_answer_header(nghttp2_session *http2, const nghttp2_frame *frame
 	(void)flags;
 	if (n_name == 7 && memcmp(text, ":status", 7) == 0)
 		client->http_status = status_number(value, n_value);
-	else if (n_name == 11 && memcmp(text, "grpc-status", 11) == 0)
+	else if (n_name == 11 && memcmp(text, "grpc-status", 11) == 0 && client->grpc_status <= 0)
 		client->grpc_status = status_number(value, n_value);
 	else if (n_name == 12 && memcmp(text, "grpc-message", 12) == 0 && client->text.length == 0)
 		graft_rpc_unescape(&client->text, (const char *)value, n_value);
@@ -148,12 +148,19 @@ static int take_answer_data(nghttp2_session *http2, uint8_t flags, int32_t strea
 			    void *arg)
 {
 	struct graft_rpc_client *client = arg;
-	const char *text = "";
+	enum graft_rpc_status status;
+	const char *text;
 
 	(void)flags;
-	if (graft_rpc_collect(&client->answer, bytes, n, &text) != GRAFT_RPC_OK)
-		return nghttp2_submit_rst_stream(http2, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
-	return 0;
+	if (client->grpc_status > 0)
+		return 0;
+	status = graft_rpc_collect(&client->answer, bytes, n, &text);
+	if (status == GRAFT_RPC_OK)
+		return 0;
+	/* The server's own status, which may come yet, no longer counts. */
+	client->grpc_status = (int)status;
+	graft_buffer_printf(&client->text, "the answer is refused: %s", text);
+	return nghttp2_submit_rst_stream(http2, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
 }
 
 /* The stream has closed, and the connection is no longer needed. */

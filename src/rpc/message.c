@@ -4,6 +4,7 @@
  */
 #include "rpc/message.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,9 @@ enum graft_rpc_status graft_rpc_collect(struct graft_rpc_collector *c, const uin
 		return GRAFT_RPC_UNIMPLEMENTED;
 	}
 	if (announced_length(c) > GRAFT_RPC_MAX_MESSAGE) {
-		*ret_text = "the message is larger than 4 MiB";
+		(void)snprintf(c->why, sizeof(c->why), "a message of %zu bytes is larger than 4 MiB",
+			       announced_length(c));
+		*ret_text = c->why;
 		return GRAFT_RPC_RESOURCE_EXHAUSTED;
 	}
 	if (n > announced_length(c) - c->message.length) {

@@ -36,11 +36,13 @@ struct graft_rpc_collector {
 	uint8_t prefix[5];
 	size_t n_prefix;
 	struct graft_buffer message;
+	char why[64]; /* it is too large */
 };
 
 /*
  * Takes the next n bytes of a stream. Returns GRAFT_RPC_OK, or the status with which the call fails
- * and its text in *ret_text: a compressed message, one that is too large, a second one.
+ * and its text, which lives as long as the collector, in *ret_text: a compressed message, one that
+ * is too large, a second one.
  */
 enum graft_rpc_status graft_rpc_collect(struct graft_rpc_collector *collector, const uint8_t *bytes, size_t n,
 					const char **ret_text);

@@ -35,7 +35,7 @@ for size in (0, 1, 16384, 65535, 65536, 1000000, 4000000):
     assert allocate(str(size)) == b"-" * size, size
 # A request of that size.
 assert allocate("7" + " " * 4000000) == b"-" * 7
-assert error_of(allocate, "x" * (4 << 20)) == ("RESOURCE_EXHAUSTED", "the message is larger than 4 MiB")
+assert error_of(allocate, "x" * (4 << 20)) == ("RESOURCE_EXHAUSTED", "a message of 4194314 bytes is larger than 4 MiB")
 assert error_of(allocate, "fail 100 % caf\u00e9\n") == ("INVALID_ARGUMENT", "100 % caf\u00e9\n")
 assert error_of(channel.unary_unary(PLUGIN + "Nothing"), b"") == ("UNIMPLEMENTED", "unknown method '/v1beta1.DevicePlugin/Nothing'")
 assert error_of(allocate, "1", compression=grpc.Compression.Gzip) in (

@@ -136,12 +136,35 @@ static void test_bad_servers(void **state)
 	world_close(&world);
 }
 
-/* An answer that is refused ends the call at once, not when its time is over. */
+/* An answer that is refused ends the call at once, not when its time is over, whatever status the server gives it. */
+#define SETTINGS_AND_200     \
+	"\0\0\0\4\0\0\0\0\0" \
+	"\0\0\1\1\4\0\0\0\1\210"
+#define STATUS_0                   \
+	"\0\0\17\1\5\0\0\0\1\0\13" \
+	"grpc-status"              \
+	"\1"                       \
+	"0"
+#define REFUSED(answer) answer, sizeof(answer) - 1
+
+static const struct {
+	const char *answer;
+	size_t n;
+	enum graft_rpc_status status;
+	const char *text;
+} refused[] = {
+	{ REFUSED(SETTINGS_AND_200 "\0\0\5\0\0\0\0\0\1\1\0\0\0\0"), GRAFT_RPC_UNIMPLEMENTED,
+	  "the answer is refused: compressed messages are not supported" },
+	{ REFUSED(SETTINGS_AND_200 "\0\0\5\0\0\0\0\0\1\0\0\100\0\1"), GRAFT_RPC_RESOURCE_EXHAUSTED,
+	  "the answer is refused: a message of 4194305 bytes is larger than 4 MiB" },
+	{ REFUSED(SETTINGS_AND_200 "\0\0\6\0\0\0\0\0\1\0\0\100\0\1x\0\0\1\0\0\0\0\0\1x" STATUS_0),
+	  GRAFT_RPC_RESOURCE_EXHAUSTED, "the answer is refused: a message of 4194305 bytes is larger than 4 MiB" },
+	{ REFUSED(SETTINGS_AND_200 "\0\0\6\0\0\0\0\0\1\0\0\0\0\0x" STATUS_0), GRAFT_RPC_INTERNAL,
+	  "the answer is refused: more than one message in a call that has one" },
+};
+
 static void test_refused_answer(void **state)
 {
-	static const char answer[] = "\0\0\0\4\0\0\0\0\0"
-				     "\0\0\1\1\4\0\0\0\1\210"
-				     "\0\0\5\0\0\0\0\0\1\1\0\0\0\0";
 	struct graft_unix_socket listener = GRAFT_UNIX_SOCKET_INIT;
 	struct world world;
 	struct outcome outcome;
@@ -150,15 +173,17 @@ static void test_refused_answer(void **state)
 
 	assert_true(world_open(&world, NULL));
 	assert_int_equal(graft_unix_listen(world.path, &listener, NULL), 0);
-	began = graft_clock_ms();
-	assert_non_null(ask(&world, ALLOCATE, "1", WORLD_LIMIT_MS / 2, &outcome, NULL));
-	fd = accept(listener.fd, NULL, NULL);
-	assert_int_equal(write(fd, answer, sizeof(answer) - 1), sizeof(answer) - 1);
-	assert_true(world_until(&world, outcome.n > 0));
-	assert_int_equal(outcome.status, GRAFT_RPC_UNAVAILABLE);
-	assert_string_equal(outcome.text, "the connection ended before the answer");
-	assert_true(graft_clock_ms() - began < WORLD_LIMIT_MS / 2);
-	(void)close(fd);
+	for (size_t i = 0; i < GRAFT_COUNT(refused); i++) {
+		began = graft_clock_ms();
+		assert_non_null(ask(&world, ALLOCATE, "1", WORLD_LIMIT_MS / 2, &outcome, NULL));
+		fd = accept(listener.fd, NULL, NULL);
+		assert_int_equal(write(fd, refused[i].answer, refused[i].n), refused[i].n);
+		assert_true(world_until(&world, outcome.n > 0));
+		assert_int_equal(outcome.status, refused[i].status);
+		assert_string_equal(outcome.text, refused[i].text);
+		assert_true(graft_clock_ms() - began < WORLD_LIMIT_MS / 2);
+		(void)close(fd);
+	}
 	graft_unix_close(&listener);
 	world_close(&world);
 }

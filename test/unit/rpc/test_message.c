@@ -25,9 +25,9 @@ static const struct {
 	{ "a compressed one", "\1\0\0\0\1a", 6, GRAFT_RPC_UNIMPLEMENTED, false,
 	  "compressed messages are not supported" },
 	{ "one byte too many", "\0\0\100\0\1", 5, GRAFT_RPC_RESOURCE_EXHAUSTED, false,
-	  "the message is larger than 4 MiB" },
+	  "a message of 4194305 bytes is larger than 4 MiB" },
 	{ "the largest length", "\0\377\377\377\377a", 6, GRAFT_RPC_RESOURCE_EXHAUSTED, false,
-	  "the message is larger than 4 MiB" },
+	  "a message of 4294967295 bytes is larger than 4 MiB" },
 	{ "exactly 4 MiB are announced", "\0\0\100\0\0", 5, GRAFT_RPC_OK, false, "" },
 };
 

@@ -271,7 +271,8 @@ static const struct {
 	  "grpc-status=13 grpc-message=more than one message in a call that has one end" },
 	{ "a compressed one", "\1\0\0\0\0", 5,
 	  "grpc-status=12 grpc-message=compressed messages are not supported end" },
-	{ "4 MiB and one byte", "\0\0\100\0\1", 5, "grpc-status=8 grpc-message=the message is larger than 4 MiB end" },
+	{ "4 MiB and one byte", "\0\0\100\0\1", 5,
+	  "grpc-status=8 grpc-message=a message of 4194305 bytes is larger than 4 MiB end" },
 	{ "no protobuf", "\0\0\0\0\2\x0a\7", 7, "grpc-status=3 grpc-message=the request is malformed end" },
 	{ "unknown fields", "\0\0\0\0\3\xf8\1\1", 8, "grpc-status=0 end" },
 };
