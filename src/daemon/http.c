@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,31 +178,44 @@ static int split_address(const char *address, char *host, size_t size, const cha
 	return 0;
 }
 
+/*
+ * Returns a listening socket, or -errno. An IPv6 socket for all addresses takes those of IPv4, too.
+ */
+static int listen_at(const struct addrinfo *place)
+{
+	auto_close int fd = socket(place->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const int on = 1, off = 0;
+
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+	    (place->ai_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
+	    bind(fd, place->ai_addr, place->ai_addrlen) < 0 || listen(fd, HTTP_CONNECTIONS) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
 static int listen_tcp(const char *address, struct graft_error *err)
 {
-	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
-					.ai_socktype = SOCK_STREAM };
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found = NULL;
 	const char *port;
 	char host[64];
-	int on = 1, fd;
+	int fd;
 
 	/* QUIRK: getaddrinfo() takes a larger number, too, and uses its last 16 bits. */
 	if (split_address(address, host, sizeof(host), &port) < 0 || port[0] == '\0' ||
 	    strtoul(port, NULL, 10) > UINT16_MAX ||
-	    getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &found) != 0)
+	    getaddrinfo(host[0] != '\0' ? host : "::", port, &hints, &found) != 0)
 		return graft_fail(err, GRAFT_INVALID, 0,
 				  "'%s' is not an address; use PORT, ADDRESS:PORT or the path of a socket", address);
-	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-	    bind(fd, found->ai_addr, found->ai_addrlen) < 0 || listen(fd, HTTP_CONNECTIONS) < 0) {
-		(void)graft_fail_errno(err, errno, "cannot listen at '%s'", address);
-		if (fd >= 0)
-			(void)close(fd);
-		fd = -1;
-	}
+	fd = listen_at(found);
 	freeaddrinfo(found);
-	return fd;
+	found = NULL;
+	/* A kernel without IPv6. */
+	if (fd == -EAFNOSUPPORT && host[0] == '\0' && getaddrinfo("0.0.0.0", port, &hints, &found) == 0) {
+		fd = listen_at(found);
+		freeaddrinfo(found);
+	}
+	return fd < 0 ? graft_fail_errno(err, -fd, "cannot listen at '%s'", address) : fd;
 }
 
 int http_begin(struct http_server *server, struct graft_loop *loop, const char *address,

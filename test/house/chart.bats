@@ -139,7 +139,7 @@ namespaceOverride: default'
 @test "no port is open unless one is asked for" {
   run ! grep -rlE 'LISTEN_ADDRESS|containerPort|hostNetwork: true' packaging/kubernetes/nvidia-device-plugin.yaml test/kubernetes/chart/defaults.yaml
   render 'metricsPort: 9401'
-  [[ $output == *'value: "0.0.0.0:9401"'* && $output == *'containerPort: 9401'* ]]
+  [[ $output == *'value: "9401"'* && $output == *'containerPort: 9401'* ]]
 }
 
 @test "only feature discovery may write to the API server, and config-manager has no right" {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,11 +220,40 @@ static void test_addresses(void **state)
 	free(other);
 }
 
+/* Without an address it is all of them, of both kinds where the machine has both. */
+static void test_all_addresses(void **state)
+{
+	struct http_server *other = calloc(1, sizeof(*other));
+	struct sockaddr_in6 bound;
+	socklen_t size = sizeof(bound);
+
+	assert_non_null(other);
+	assert_int_equal(http_begin(other, &loop, "0", page, NULL, NULL), 0);
+	assert_int_equal(getsockname(other->listener.watch.fd, (struct sockaddr *)&bound, &size), 0);
+	{
+		const struct sockaddr_in v4 = { .sin_family = AF_INET,
+						.sin_port = bound.sin6_port,
+						.sin_addr = { htonl(INADDR_LOOPBACK) } };
+		const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+						 .sin6_port = bound.sin6_port,
+						 .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+		auto_close int fd4 = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		auto_close int fd6 = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		assert_int_equal(connect(fd4, (const struct sockaddr *)&v4, sizeof(v4)), 0);
+		if (fd6 >= 0 && connect(fd6, (const struct sockaddr *)&v6, sizeof(v6)) < 0)
+			assert_int_equal(errno, EADDRNOTAVAIL); /* the kernel has IPv6, this machine has not */
+	}
+	http_done(other);
+	free(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers),        cmocka_unit_test(test_large),     cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_no_descriptors), cmocka_unit_test(test_addresses), cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_all_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, open_server, close_server);

@@ -274,7 +274,7 @@ tolerations:
 {{- end }}
 {{- if .Values.metricsPort }}
 - name: LISTEN_ADDRESS
-  value: "0.0.0.0:{{ .Values.metricsPort }}"
+  value: "{{ .Values.metricsPort }}"
 {{- end }}
 {{- include "graft.configEnv" . }}
 {{- end }}
