@@ -546,13 +546,17 @@ static void fail_by_curl(const struct graft_cluster_call *call, CURLcode result,
 	const char *reason = call->reason[0] != '\0' ? call->reason : call->cluster->curl.easy_strerror(result);
 	enum graft_status status = result == CURLE_OPERATION_TIMEDOUT ? GRAFT_TIMEOUT : GRAFT_IO;
 	const char *hint = "Check that the API server is running and can be reached from here.";
+	char too_big[64];
 
 	if (call->too_big) {
 		status = GRAFT_TOO_BIG;
-		reason = "the answer is too large";
+		(void)snprintf(too_big, sizeof(too_big), "the answer is larger than %zu bytes", call->body.max);
+		reason = too_big;
 		hint = "Check that this is an API server: no answer should be that large.";
 	} else if (result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE) {
 		hint = "Check the CA: the service account's ca.crt, or certificate-authority in the kubeconfig.";
+	} else if (result == CURLE_SSL_CERTPROBLEM) {
+		hint = "Check client-certificate and client-key in the kubeconfig.";
 	}
 	(void)graft_fail(err, status, 0, "%s %s: %s", call->method, call->url, reason);
 	graft_error_flatten(err->msg);

@@ -276,6 +276,9 @@ static void stream_answered(void *arg, const struct graft_cluster_answer *answer
 	if (answer->status == 410) {
 		list_again(watch);
 	} else if (answer->err && !(lived && answer->err->status == GRAFT_TIMEOUT)) {
+		/* Another server, or one restored from a backup, may refuse our version forever. */
+		if (answer->err->status == GRAFT_INVALID)
+			watch->version[0] = '\0';
 		watch_failed(watch, answer->err);
 	} else if (!lived) {
 		(void)graft_fail(&err, GRAFT_IO, 0, "GET %s%s: the server ends the watch at once",

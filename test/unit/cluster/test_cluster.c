@@ -148,6 +148,11 @@ static void test_certificates(void **state)
 	assert_string_equal(graft_error_hint(&world.err),
 			    "Check the CA: the service account's ca.crt, or certificate-authority in the kubeconfig.");
 
+	write_kubeconfig("certificate-authority: ca.crt", "client-certificate: none.crt, client-key: client.key");
+	assert_int_equal(world_connect("written", NULL), 0);
+	assert_int_equal(world_send("GET", NODES, NULL), 0);
+	assert_string_equal(graft_error_hint(&world.err), "Check client-certificate and client-key in the kubeconfig.");
+
 	write_kubeconfig("insecure-skip-tls-verify: true", "tokenFile: token");
 	assert_int_equal(world_connect("written", NULL), 0);
 	assert_non_null(
@@ -187,7 +192,7 @@ static void test_broken_answers(void **state)
 	    world_send("POST", "/-/fault", "{\"match\": \"/api\", \"kind\": \"large\", \"size\": 4194304}"), 200);
 	assert_int_equal(world_ask(&request), 0);
 	assert_int_equal(world.err.status, GRAFT_TOO_BIG);
-	assert_string_equal(world.err.msg, message("GET", NODES, "the answer is too large"));
+	assert_string_equal(world.err.msg, message("GET", NODES, "the answer is larger than 1000000 bytes"));
 	assert_int_equal(world_send("GET", NODES, NULL), 200);
 }
 

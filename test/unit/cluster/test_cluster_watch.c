@@ -182,6 +182,20 @@ static void test_gone(void **state)
 	assert_string_equal(world.warnings, "");
 }
 
+/* A server that refuses the version from which the watch goes on is asked for the list. */
+static void test_refused_version(void **state)
+{
+	fault("{\"match\": \"" NODES "?fieldSelector=metadata.name%3Da&watch\", \"kind\": \"status\", \"code\": 400, "
+	      "\"message\": \"invalid resource version\"}");
+	(void)usleep(1100000);
+	stream("{\"kind\": \"end\"}");
+	set_label("1");
+	assert_true(wait_for("1"));
+	assert_true(wait_for_streams(1));
+	assert_int_equal(seen.n_lists, 2);
+	assert_non_null(strstr(world.warnings, ": invalid resource version (status 400); trying again."));
+}
+
 /* What is no event, and errors, begin anew with the list; each is logged, with what the server says. */
 static void test_nonsense(void **state)
 {
@@ -337,6 +351,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_goes_on, begin, end),
 		cmocka_unit_test_setup_teardown(test_bookmark, begin, end),
 		cmocka_unit_test_setup_teardown(test_gone, begin, end),
+		cmocka_unit_test_setup_teardown(test_refused_version, begin, end),
 		cmocka_unit_test_setup_teardown(test_nonsense, begin, end),
 		cmocka_unit_test_setup_teardown(test_list_fails, begin, end),
 		cmocka_unit_test_setup_teardown(test_sizes, begin, end),
