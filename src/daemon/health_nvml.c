@@ -53,18 +53,17 @@ static void child_reports(void *arg, short events)
 {
 	struct health_nvml *nvml = arg;
 	char bytes[4096];
-	ssize_t n;
+	/* SECURITY: once per turn of the loop, which serves others, too, while driver code reports. */
+	ssize_t n = read(nvml->child.fd, bytes, sizeof(bytes));
 
 	(void)events;
-	while ((n = read(nvml->child.fd, bytes, sizeof(bytes))) > 0) {
-		for (ssize_t i = 0; i < n; i++) {
-			if (bytes[i] == '\n')
-				take_report(nvml);
-			else if (nvml->n_line < sizeof(nvml->line) - 1)
-				nvml->line[nvml->n_line++] = bytes[i];
-		}
+	for (ssize_t i = 0; i < n; i++) {
+		if (bytes[i] == '\n')
+			take_report(nvml);
+		else if (nvml->n_line < sizeof(nvml->line) - 1)
+			nvml->line[nvml->n_line++] = bytes[i];
 	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
 	/*
 	 * The child has ended, or will at its next write; its PID may belong to another process by
