@@ -172,9 +172,7 @@ static void watch_config_folder(struct config_source *source)
 
 static const char *label_of(const struct config_source *source, const struct graft_json_node *node)
 {
-	const struct graft_json_node *label = graft_json_node_first(graft_json_node_at(node, "metadata.labels"));
-
-	for (; label; label = graft_json_node_next(label)) {
+	GRAFT_JSON_EACH(label, graft_json_node_at(node, "metadata.labels")) {
 		const char *name = graft_json_node_name(label);
 
 		if (name && strcmp(name, source->choice.label) == 0)

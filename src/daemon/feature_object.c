@@ -52,8 +52,7 @@ static void add_owner(struct feature_owners *owners, const struct feature_owner 
 
 static void add_owners(struct feature_owners *owners, const struct graft_json_node *list)
 {
-	for (const struct graft_json_node *item = graft_json_node_first(list); item;
-	     item = graft_json_node_next(item)) {
+	GRAFT_JSON_EACH(item, list) {
 		const struct feature_owner owner = { .api_version = text_at(item, "apiVersion"),
 						     .kind = text_at(item, "kind"),
 						     .name = text_at(item, "name"),
@@ -120,7 +119,7 @@ void feature_object_describe(const struct graft_kube_labels *labels, const char 
 
 static int read_labels(const struct graft_json_node *map, struct graft_arena *arena, struct graft_kube_labels *labels)
 {
-	for (const struct graft_json_node *item = graft_json_node_first(map); item; item = graft_json_node_next(item)) {
+	GRAFT_JSON_EACH(item, map) {
 		struct graft_kube_label *slot = graft_arena_push(arena, &labels->items, &labels->n_items,
 								 sizeof(*slot));
 		const char *value = graft_json_node_string(item), *name = graft_json_node_name(item);

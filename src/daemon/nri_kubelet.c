@@ -20,7 +20,7 @@ static void begin_kubelet_call(void *arg);
 /* Lists by NUMA node are one level deeper. */
 static int add_ids(const struct graft_json_node *list, struct graft_arena *arena, const char ***ids, size_t *n)
 {
-	for (const struct graft_json_node *id = graft_json_node_first(list); id; id = graft_json_node_next(id)) {
+	GRAFT_JSON_EACH(id, list) {
 		const char *text = graft_json_node_string(id);
 
 		if (text ? !graft_arena_push_string(arena, ids, n, text) : add_ids(id, arena, ids, n) < 0)
@@ -41,7 +41,6 @@ int nri_kubelet_checkpoint(const char *path, const char *uid, const char *contai
 {
 	auto_json_document struct graft_json_document *document = NULL;
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	const struct graft_json_node *entry;
 	const char *text;
 	size_t length;
 	int rc = graft_root_open(&root, "/", err), found = 0;
@@ -57,8 +56,7 @@ int nri_kubelet_checkpoint(const char *path, const char *uid, const char *contai
 	if (graft_json_document_parse(path, text, length, &document, err) < 0)
 		return -1;
 	*ret_exists = true;
-	entry = graft_json_node_first(graft_json_node_at(graft_json_document_root(document), "Data.PodDeviceEntries"));
-	for (; entry; entry = graft_json_node_next(entry)) {
+	GRAFT_JSON_EACH(entry, graft_json_node_at(graft_json_document_root(document), "Data.PodDeviceEntries")) {
 		if (!has_nri_text(entry, "PodUID", uid) || !has_nri_text(entry, "ContainerName", container))
 			continue;
 		found = 1;

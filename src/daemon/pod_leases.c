@@ -121,7 +121,7 @@ static struct pod *get_pod(struct pods *pods, const char *uid)
 static void add_pod_devices(struct pods *pods, struct pod *pod, const struct graft_kube_resource *resource,
 			    const struct graft_json_node *list)
 {
-	for (const struct graft_json_node *id = graft_json_node_first(list); id; id = graft_json_node_next(id)) {
+	GRAFT_JSON_EACH(id, list) {
 		const char *name = graft_json_node_string(id);
 		const struct graft_kube_device *device = name ? graft_kube_find_device(resource, name) : NULL;
 
@@ -158,7 +158,6 @@ static int read_pods(struct pods *pods, const struct graft_root *root, struct gr
 {
 	auto_json_document struct graft_json_document *document = NULL;
 	const char *path = graft_arena_printf(pods->arena, "%s/" CHECKPOINT, pods->leases->offer.kubelet_folder), *text;
-	const struct graft_json_node *entry;
 	size_t length;
 	int rc = path ? graft_root_read_foreign(root, path, CHECKPOINT_MAX, pods->arena, &text, &length) : -ENOMEM;
 
@@ -166,8 +165,7 @@ static int read_pods(struct pods *pods, const struct graft_root *root, struct gr
 		return rc == -ENOENT ? 0 : graft_fail_errno(err, -rc, "%s", path ? path : CHECKPOINT);
 	if (graft_json_document_parse(path, text, length, &document, err) < 0)
 		return -1;
-	entry = graft_json_node_first(graft_json_node_at(graft_json_document_root(document), "Data.PodDeviceEntries"));
-	for (; entry; entry = graft_json_node_next(entry))
+	GRAFT_JSON_EACH(entry, graft_json_node_at(graft_json_document_root(document), "Data.PodDeviceEntries"))
 		add_pod_entry(pods, entry);
 	return graft_arena_failed(pods->arena) ? graft_fail_memory(err) : 0;
 }

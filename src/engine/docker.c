@@ -71,8 +71,7 @@ static bool is_ours(const struct graft_json_node *runtime, const char *path)
 
 	if (!there || strcmp(there, path) != 0)
 		return false;
-	for (const struct graft_json_node *member = graft_json_node_first(runtime); member;
-	     member = graft_json_node_next(member)) {
+	GRAFT_JSON_EACH(member, runtime) {
 		const char *name = graft_json_node_name(member);
 		bool arguments = name && (strcmp(name, "args") == 0 || strcmp(name, "runtimeArgs") == 0);
 

@@ -78,13 +78,12 @@ static bool has_plain_capabilities(const char *version)
 static bool is_privileged(const struct graft_json_node *process, const char *version)
 {
 	const struct graft_json_node *list = graft_json_node_member(process, "capabilities");
-	const struct graft_json_node *item;
 
 	if (!has_plain_capabilities(version))
 		list = graft_json_node_member(list, "bounding");
 	if (graft_json_node_kind(list) != GRAFT_JSON_ARRAY)
 		return false;
-	for (item = graft_json_node_first(list); item; item = graft_json_node_next(item)) {
+	GRAFT_JSON_EACH(item, list) {
 		const char *name = graft_json_node_string(item);
 
 		if (name && strcmp(name, "CAP_SYS_ADMIN") == 0)
@@ -247,10 +246,9 @@ static int compare_annotations(const void *a, const void *b)
 
 static size_t collect_annotations(const struct graft_json_node *object, struct placed_annotation *list)
 {
-	const struct graft_json_node *node = graft_json_node_first(object);
 	size_t n = 0;
 
-	for (; node; node = graft_json_node_next(node)) {
+	GRAFT_JSON_EACH(node, object) {
 		const char *key = graft_json_node_name(node), *value = graft_json_node_string(node);
 
 		if (key && value) {

@@ -398,13 +398,12 @@ static int read_field(struct reader *reader, const struct graft_field *field, co
 static int read_record(struct reader *reader, const struct graft_record *record, const struct graft_json_node *json,
 		       void *object)
 {
-	const struct graft_json_node *member = graft_json_node_first(json);
 	uint64_t seen = 0; /* no record has more fields */
 	size_t i;
 
 	if (graft_json_node_kind(json) != GRAFT_JSON_OBJECT)
 		return fail_here(reader, "must be an object");
-	for (; member; member = graft_json_node_next(member)) {
+	GRAFT_JSON_EACH(member, json) {
 		const char *name = graft_json_node_name(member);
 
 		for (i = 0; i < record->n_fields && strcmp(record->fields[i].name, name) != 0;)

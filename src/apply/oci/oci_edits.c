@@ -155,10 +155,9 @@ static int put_rdt(struct graft_json_document *document, const struct graft_cdi_
 
 static bool has_number(const struct graft_json_node *array, uint64_t number)
 {
-	const struct graft_json_node *element = graft_json_node_first(array);
 	uint64_t value;
 
-	for (; element; element = graft_json_node_next(element)) {
+	GRAFT_JSON_EACH(element, array) {
 		if (graft_json_node_u64(element, &value) && value == number)
 			return true;
 	}

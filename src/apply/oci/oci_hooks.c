@@ -115,9 +115,13 @@ static int has_environment(const struct graft_json_node *hook, struct graft_erro
 	enum graft_json_kind kind = graft_json_node_kind(env);
 	bool sound = !env || kind == GRAFT_JSON_ARRAY || kind == GRAFT_JSON_NULL;
 
-	for (const struct graft_json_node *m = graft_json_node_first(hook); m; m = graft_json_node_next(m))
-		sound = sound && (m == env || strcasecmp(graft_json_node_name(m), "env") != 0);
-	for (const struct graft_json_node *item = graft_json_node_first(env); item; item = graft_json_node_next(item))
+	GRAFT_JSON_EACH(member, hook) {
+		const char *name = graft_json_node_name(member);
+
+		/* A NUL, by which there is no name here, ends it for some readers. */
+		sound = sound && (member == env || (name && strcasecmp(name, "env") != 0));
+	}
+	GRAFT_JSON_EACH(item, env)
 		sound = sound && graft_json_node_string(item);
 	if (!sound)
 		return graft_fail(err, GRAFT_FORMAT, 0,
@@ -132,7 +136,7 @@ int graft_oci_close_hooks(struct graft_json_document *document, struct graft_err
 
 	if (find_stage(document, CREATE_CONTAINER, &list, err) < 0)
 		return -1;
-	for (struct graft_json_node *hook = graft_json_node_first(list); hook; hook = graft_json_node_next(hook)) {
+	GRAFT_JSON_EACH(hook, list) {
 		const char *path = graft_json_node_string(graft_json_node_member(hook, "path"));
 		int found;
 
@@ -182,8 +186,7 @@ int graft_oci_insert_runtime_hook(struct graft_json_document *document, const ch
 
 	if (find_stage(document, "prestart", &list, err) < 0)
 		return -1;
-	for (const struct graft_json_node *hook = graft_json_node_first(list); hook;
-	     hook = graft_json_node_next(hook)) {
+	GRAFT_JSON_EACH(hook, list) {
 		if (is_runtime_hook(hook))
 			return 0;
 	}
@@ -205,12 +208,10 @@ bool graft_oci_has_early_hooks(const struct graft_json_document *document)
 	const struct graft_json_node *hooks = graft_json_node_at(graft_json_document_root(document), "hooks");
 
 	for (size_t i = 0; i < GRAFT_COUNT(stages); i++) {
-		const struct graft_json_node *list = graft_json_node_member(hooks, stages[i]);
-
-		for (const struct graft_json_node *hook = graft_json_node_first(list); hook;
-		     hook = graft_json_node_next(hook))
+		GRAFT_JSON_EACH(hook, graft_json_node_member(hooks, stages[i])) {
 			if (!is_network_hook(hook))
 				return true;
+		}
 	}
 	return false;
 }

@@ -73,7 +73,7 @@ static int list_oci_mounts(const struct graft_json_node *mounts, size_t n_new, s
 
 	if (!items)
 		return graft_fail_memory(err);
-	for (struct graft_json_node *mount = graft_json_node_first(mounts); mount; mount = graft_json_node_next(mount))
+	GRAFT_JSON_EACH(mount, mounts)
 		items[n++] = place_mount(mount);
 	*ret_list = (struct mount_list){ items, n };
 	return 0;

@@ -142,10 +142,9 @@ static bool allows(const struct graft_json_node *rule, const struct graft_cdi_no
  */
 static bool is_allowed(const struct graft_json_node *rules, const struct graft_cdi_node *node, unsigned int bits)
 {
-	const struct graft_json_node *rule = graft_json_node_first(rules);
 	bool allowed = false;
 
-	for (; rule; rule = graft_json_node_next(rule)) {
+	GRAFT_JSON_EACH(rule, rules) {
 		if (!graft_json_node_is_true(graft_json_node_member(rule, "allow")))
 			allowed = false;
 		else if (allows(rule, node, bits))

@@ -48,8 +48,7 @@ void hook_environment_take(struct hook_environment *environment)
 
 static bool has_string(const struct graft_json_node *list, const char *entry)
 {
-	for (const struct graft_json_node *node = graft_json_node_first(list); node;
-	     node = graft_json_node_next(node)) {
+	GRAFT_JSON_EACH(node, list) {
 		const char *string = graft_json_node_string(node);
 
 		if (string && strcmp(string, entry) == 0)
@@ -61,15 +60,11 @@ static bool has_string(const struct graft_json_node *list, const char *entry)
 /* Whether some hook in the configuration has this variable with this value. */
 static bool is_of_configuration(const struct graft_json_document *document, const char *entry)
 {
-	const struct graft_json_node *stage = graft_json_node_first(
-	    graft_json_node_at(graft_json_document_root(document), "hooks"));
-
-	for (; stage; stage = graft_json_node_next(stage)) {
-		const struct graft_json_node *hook = graft_json_node_first(stage);
-
-		for (; hook; hook = graft_json_node_next(hook))
+	GRAFT_JSON_EACH(stage, graft_json_node_at(graft_json_document_root(document), "hooks")) {
+		GRAFT_JSON_EACH(hook, stage) {
 			if (has_string(graft_json_node_member(hook, "env"), entry))
 				return true;
+		}
 	}
 	return false;
 }

@@ -428,6 +428,8 @@ static const struct {
 	{ "{\"hooks\":{\"createContainer\":[],\"createContainer\":[{\"path\":\"/x\"}]}}", NULL, -1 },
 	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":[\"A=\"],\"env\":[]}]}}", NULL, -1 },
 	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":[],\"env\":[\"A=\"]}]}}", NULL, -1 },
+	/* For some readers its name is "env". */
+	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\\u0000\":[\"A=\"]}]}}", NULL, -1 },
 	/* Neither are these environments. */
 	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":{\"A\":\"1\"}}]}}", NULL, -1 },
 	{ "{\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"env\":{}}]}}", NULL, -1 },
