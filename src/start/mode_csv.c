@@ -89,19 +89,17 @@ static int require(const struct graft_start *create, struct board *board, struct
 	const char *version = board->driver ? board->driver->driver_version.value : NULL;
 	struct graft_requirement_facts facts = { .driver = version ? version : "", .brand = "" };
 	struct graft_container container = *create->container;
-	int rc = 1;
+	unsigned int missing;
+	int rc;
 
 	if (create->config->disable_require || container.requirements_disabled)
 		return 0;
 	if (graft_container_legacy_requirement(create->spec, create->arena, &container, err) < 0)
 		return -1;
-	/* The second turn may still find that the architecture is missing. */
-	for (int i = 0; i < 3 && rc == 1; i++) {
-		unsigned int missing;
-
-		rc = graft_csv_requirements(container.requirements.items, container.requirements.n, &facts,
-					    create->arena, &missing, err);
-		if (rc == 1 && find_out(create, board, missing, &facts, err) < 0)
+	/* Ends: what was missing once is known, or empty, afterwards. */
+	while ((rc = graft_csv_requirements(container.requirements.items, container.requirements.n, &facts,
+					    create->arena, &missing, err)) == 1) {
+		if (find_out(create, board, missing, &facts, err) < 0)
 			return -1;
 	}
 	/* A fact that could not be determined has no value to show in a condition. */
@@ -109,7 +107,7 @@ static int require(const struct graft_start *create, struct board *board, struct
 		return graft_fail(err, GRAFT_REQUIREMENT, 0,
 				  "requirements not met: the driver does not state its CUDA version: %s",
 				  board->facts.why);
-	return rc < 0 ? -1 : 0;
+	return rc;
 }
 
 /* --- the image --- */
