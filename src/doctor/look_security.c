@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "base/cleanup.h"
@@ -197,22 +198,24 @@ static void look_at_disks(struct graft_health_look *look)
 	static const char *const directories[] = {
 		"/", "/etc", "/run", "/tmp", "/var/lib", "/var/lib/docker", "/var/lib/containerd", "/var/lib/containers"
 	};
-	unsigned long seen[GRAFT_COUNT(directories)] = { 0 };
+	dev_t seen[GRAFT_COUNT(directories)] = { 0 };
 	size_t n_seen = 0;
 
 	for (size_t i = 0; i < GRAFT_COUNT(directories); i++) {
 		auto_close int fd = graft_root_openat(look->host, directories[i], O_PATH | O_DIRECTORY);
 		struct graft_health_disk *disk;
-		struct statvfs st;
+		struct statvfs space;
+		struct stat st;
 		bool no_inodes, known = false;
 
-		if (fd < 0 || fstatvfs(fd, &st) < 0 || (st.f_flag & ST_RDONLY) != 0 || st.f_blocks == 0)
+		if (fd < 0 || fstat(fd, &st) < 0 || fstatvfs(fd, &space) < 0 || (space.f_flag & ST_RDONLY) != 0 ||
+		    space.f_blocks == 0)
 			continue;
 		for (size_t k = 0; k < n_seen; k++)
-			known |= seen[k] == st.f_fsid;
-		seen[n_seen++] = st.f_fsid;
-		no_inodes = st.f_files > 0 && st.f_favail == 0;
-		if (known || (!no_inodes && (uint64_t)st.f_bavail * st.f_frsize >= FREE_MIN))
+			known |= seen[k] == st.st_dev;
+		seen[n_seen++] = st.st_dev;
+		no_inodes = space.f_files > 0 && space.f_favail == 0;
+		if (known || (!no_inodes && (uint64_t)space.f_bavail * space.f_frsize >= FREE_MIN))
 			continue;
 		disk = graft_arena_push(look->arena, &look->health->full_disks, &look->health->n_full_disks,
 					sizeof(*disk));
