@@ -354,17 +354,21 @@ static const char *import_of(const struct work *work)
 	return directory ? graft_arena_printf(work->arena, "%s/*.toml", directory) : NULL;
 }
 
-/*
- * Whether the top-level file imports the drop-in already, and whether by a pattern other than
- * import_of(). A relative pattern is relative to that file.
- */
-static int is_imported(struct work *work, bool *ret_is, bool *ret_by_other)
+/* How the top-level file imports the drop-in. */
+enum import {
+	NOT_IMPORTED,
+	IMPORTED,          /* by import_of() alone */
+	IMPORTED_BY_OTHER, /* by another pattern, too */
+};
+
+/* Returns an enum import, or -1. A relative pattern is relative to that file. */
+static int find_import(struct work *work)
 {
 	const char *directory = engine_directory_of(work->request->config.path, work->arena), **patterns = NULL;
 	const char *import = import_of(work);
+	int found = NOT_IMPORTED;
 	size_t n = 0;
 
-	*ret_is = *ret_by_other = false;
 	if (!directory || !import)
 		return graft_fail_memory(work->err);
 	if (graft_toml_get_strings(work->root, "imports", work->arena, &patterns, &n, work->err) < 0)
@@ -378,25 +382,25 @@ static int is_imported(struct work *work, bool *ret_is, bool *ret_by_other)
 			return graft_fail_memory(work->err);
 		if (fnmatch(pattern, drop_in_of(work), FNM_PATHNAME) != 0)
 			continue;
-		*ret_is = true;
-		*ret_by_other |= strcmp(pattern, import) != 0;
+		if (strcmp(pattern, import) != 0)
+			return IMPORTED_BY_OTHER;
+		found = IMPORTED;
 	}
-	return 0;
+	return found;
 }
 
 static int edit_imports(struct work *work)
 {
 	const char *import = import_of(work), *default_key = engine_key(work->arena, DEFAULT_NAME(work->plugin));
 	struct graft_error *err = work->err;
-	bool imported, by_other;
+	int how;
 
 	if (!import || !default_key)
 		return graft_fail_memory(err);
-	if (is_imported(work, &imported, &by_other) < 0)
+	how = find_import(work);
+	if (how < 0 || (!graft_toml_has(work->root, "version") && set_version(work, work->root) < 0))
 		return -1;
-	if (!graft_toml_has(work->root, "version") && set_version(work, work->root) < 0)
-		return -1;
-	if (!imported && graft_toml_append_string(work->root, "imports", import, err) < 0)
+	if (how == NOT_IMPORTED && graft_toml_append_string(work->root, "imports", import, err) < 0)
 		return -1;
 	/* A file that is merged key by key cannot remove a key. */
 	if (work->request->merges_deeply && !work->request->set_as_default &&
@@ -464,15 +468,17 @@ static int find_section(struct work *work, bool *ret_has, bool *ret_alone)
 static int stop_import(struct work *work)
 {
 	const struct graft_engine_request *request = work->request;
-	bool imported, by_other, has_section, alone;
+	bool has_section, alone;
+	int how;
 
 	if (!request->drop_in.text.bytes)
 		return 0;
-	if (is_imported(work, &imported, &by_other) < 0 || find_section(work, &has_section, &alone) < 0)
+	how = find_import(work);
+	if (how < 0 || find_section(work, &has_section, &alone) < 0)
 		return -1;
-	if (!imported || !has_section)
+	if (how == NOT_IMPORTED || !has_section)
 		return 0;
-	if (!alone || by_other || request->import_is_shared)
+	if (!alone || how == IMPORTED_BY_OTHER || request->import_is_shared)
 		return engine_note(work->changes, work->arena, ENGINE_WARNS, work->err,
 				   "%s imports %s, which hides the runtime: remove that file, or its section of the "
 				   "CRI plugin, and restart MicroK8s",
@@ -488,15 +494,14 @@ static int stop_import(struct work *work)
 static int import_again(struct work *work, const struct graft_toml *backup)
 {
 	const char *import = import_of(work), **patterns = NULL;
-	bool imported, by_other;
+	int how = find_import(work);
 	size_t n = 0;
 
 	if (!import)
 		return graft_fail_memory(work->err);
-	if (is_imported(work, &imported, &by_other) < 0 ||
-	    graft_toml_get_strings(backup, "imports", work->arena, &patterns, &n, work->err) < 0)
+	if (how < 0 || graft_toml_get_strings(backup, "imports", work->arena, &patterns, &n, work->err) < 0)
 		return -1;
-	for (size_t i = 0; i < n && !imported; i++) {
+	for (size_t i = 0; i < n && how == NOT_IMPORTED; i++) {
 		if (strcmp(patterns[i], import) == 0 &&
 		    graft_toml_append_string(work->root, "imports", import, work->err) < 0)
 			return -1;
