@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -203,16 +202,13 @@ static void enter_nvml_root(struct child *child)
  */
 static void enter_nvml_step(void)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct sets[2];
-	const uint64_t step = graft_caps_step_set(GRAFT_CAPS_INIT_STEP);
+	struct graft_caps_sets sets;
 
-	if (syscall(SYS_capget, &header, sets) < 0)
+	if (graft_caps_read(&sets) < 0)
 		return;
-	sets[0].effective = sets[0].permitted & (uint32_t)step;
-	sets[1].effective = sets[1].permitted & (uint32_t)(step >> 32);
-	sets[0].inheritable = sets[1].inheritable = 0;
-	(void)syscall(SYS_capset, &header, sets);
+	sets.effective = sets.permitted & graft_caps_step_set(GRAFT_CAPS_INIT_STEP);
+	sets.inheritable = 0;
+	(void)graft_caps_write(&sets);
 }
 
 static void drop_identity(struct child *child)
@@ -234,13 +230,12 @@ static void drop_identity(struct child *child)
 
 static void drop_capabilities(struct child *child)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
+	const struct graft_caps_sets none = { .effective = 0 };
 
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		fail_nvml_child(child, "privilege change failed", errno);
-	if (syscall(SYS_capset, &header, none) < 0)
+	if (graft_caps_write(&none) < 0)
 		fail_nvml_child(child, "capability change failed", errno);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
