@@ -44,6 +44,15 @@ bool graft_start_is_bind(const struct graft_oci_mount *mount)
 	       graft_is_in(mount->options, mount->n_options, "rbind");
 }
 
+/* The low-level runtime makes nodes where this leads, which may be a volume. */
+static bool is_dev_a_link(const struct graft_image_root *root)
+{
+	auto_close int fd = graft_image_root_look(root, "/dev", O_NOFOLLOW);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 int graft_start_check_mounts(struct graft_start *create, struct graft_error *err)
 {
 	auto_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
@@ -53,6 +62,9 @@ int graft_start_check_mounts(struct graft_start *create, struct graft_error *err
 
 	if (rc <= 0)
 		return rc;
+	if (is_dev_a_link(&root))
+		return graft_fail(err, GRAFT_UNSAFE, 0,
+				  "/dev of the image is a link: nodes would be made where it leads");
 	plain = graft_arena_list(create->arena, create->spec->n_mounts + 1, sizeof(*plain));
 	if (!plain)
 		return graft_fail_memory(err);

@@ -17,8 +17,9 @@
 #define LINKS_MAX 40 /* as in the kernel */
 
 struct place {
-	const char *path;    /* in the container */
-	bool host_directory; /* a writable directory of the host */
+	const char *path;      /* in the container */
+	const char *directory; /* of the host, if this is one; or NULL */
+	bool read_only;
 };
 
 struct places {
@@ -26,15 +27,15 @@ struct places {
 	size_t n;
 };
 
-static bool add_given_directory(const struct graft_start *create, struct places *places, const char *path,
-				bool host_directory)
+static bool add_directory_place(const struct graft_start *create, struct places *places, const struct place *given)
 {
 	struct place *place = graft_arena_push(create->arena, &places->items, &places->n, sizeof(*place));
-	const char *clean = path ? graft_path_clean("/", path, create->arena) : "/";
 
-	if (place)
-		*place = (struct place){ clean, host_directory };
-	return place && clean;
+	if (!place)
+		return false;
+	*place = *given;
+	place->path = given->path ? graft_path_clean("/", given->path, create->arena) : "/";
+	return place->path != NULL;
 }
 
 /* The target of a dangling link as an absolute path; NULL: not a link. */
@@ -104,40 +105,79 @@ bool graft_start_is_led_over_system(const struct graft_image_root *root, const c
 	return !to || (strcmp(to, clean) != 0 && graft_path_is_system(to));
 }
 
+/* Whether `place` exists in the directory, which is at `to` in the container. */
+static bool exists_in(const struct place *directory, const char *to, const char *place, struct graft_arena *arena)
+{
+	const char *path = graft_arena_printf(arena, "%s%s", directory->directory, place + strlen(to));
+	struct stat st;
+
+	return path && lstat(path, &st) == 0 && !S_ISLNK(st.st_mode);
+}
+
+/*
+ * QUIRK: crun makes directories read-only after it has made all mounts. Only the host changes such
+ * a directory, so nothing is created where it has something.
+ */
 static int check_directory(const struct graft_image_root *root, const struct places *places, const struct place *shared,
 			   struct graft_arena *arena, struct graft_error *err)
 {
-	const char *to = graft_start_find_place(root, shared->path, arena), *seen = NULL;
+	const char *to = graft_start_find_place(root, shared->path, arena);
 
 	if (!to || (strcmp(to, shared->path) != 0 && graft_path_is_system(to)))
 		return refuse_directory(root, shared->path, "over /dev, /proc or /sys", err);
 	for (size_t i = 0; i < places->n; i++) {
-		const char *path = places->items[i].path, *directory = graft_path_directory(path, arena);
+		const char *path = places->items[i].path, *place;
 
-		if (&places->items[i] == shared || graft_path_is_within(path, shared->path))
+		if (graft_path_is_within(path, shared->path))
 			continue;
-		/* Neighbours in the list mostly share a directory. */
-		if (directory && seen && strcmp(directory, seen) == 0)
-			continue;
-		seen = directory;
-		directory = directory ? graft_start_find_place(root, directory, arena) : NULL;
-		if (!directory || graft_path_is_within(directory, to))
+		place = graft_start_find_place(root, path, arena);
+		if (!place || (strcmp(place, to) != 0 && graft_path_is_within(place, to) &&
+			       !(shared->read_only && exists_in(shared, to, place, arena))))
 			return refuse_directory(root, path, "into a directory of the host", err);
 	}
 	return 0;
 }
 
-static int check_all_directories(const struct graft_start *create, const struct places *places, struct graft_error *err)
+/* `source`, if it is a directory of the host. */
+static const char *directory_of(const char *source)
+{
+	struct stat st;
+
+	return source && stat(source, &st) == 0 && S_ISDIR(st.st_mode) ? source : NULL;
+}
+
+/* What config.json has already: the engine's mounts, and those of a lease's MPS daemon. */
+static bool add_earlier_places(const struct graft_start *create, struct places *places)
+{
+	const struct graft_oci_spec *spec = create->spec;
+
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (!add_directory_place(create, places, &(struct place){ .path = spec->mounts[i].destination }))
+			return false;
+	for (size_t i = 0; create->mps && i < create->mps->n_mounts; i++) {
+		const struct graft_cdi_mount *mount = &create->mps->mounts[i];
+
+		if (!add_directory_place(
+			create, places,
+			&(struct place){ .path = mount->container_path, .directory = mount->host_path }))
+			return false;
+	}
+	return true;
+}
+
+static int check_all_directories(const struct graft_start *create, struct places *places, struct graft_error *err)
 {
 	auto_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
-	bool any = false;
+	bool any = create->mps != NULL;
 	int rc;
 
 	for (size_t i = 0; i < places->n; i++)
-		any = any || places->items[i].host_directory;
+		any = any || places->items[i].directory;
+	if (any && !add_earlier_places(create, places))
+		return graft_fail_memory(err);
 	rc = any ? graft_start_open_image(create, &root, err) : 0;
 	for (size_t i = 0; rc > 0 && i < places->n; i++)
-		if (places->items[i].host_directory &&
+		if (places->items[i].directory &&
 		    check_directory(&root, places, &places->items[i], create->arena, err) < 0)
 			rc = -1;
 	return rc < 0 ? -1 : 0;
@@ -150,9 +190,11 @@ int graft_start_check_plan_directories(const struct graft_start *create, const s
 
 	for (size_t i = 0; i < plan->n_edits; i++) {
 		const struct graft_edit *edit = &plan->edits[i];
-		bool shared = edit->type == GRAFT_SOURCE_DIRECTORY && (edit->flags & GRAFT_MOUNT_RDONLY) == 0;
+		const struct place place = { .path = edit->target,
+					     .directory = edit->type == GRAFT_SOURCE_DIRECTORY ? edit->source : NULL,
+					     .read_only = (edit->flags & GRAFT_MOUNT_RDONLY) != 0 };
 
-		if (edit->kind == GRAFT_EDIT_BIND && !add_given_directory(create, &places, edit->target, shared))
+		if (edit->kind == GRAFT_EDIT_BIND && !add_directory_place(create, &places, &place))
 			return graft_fail_memory(err);
 	}
 	return check_all_directories(create, &places, err);
@@ -165,11 +207,11 @@ int graft_start_check_spec_directories(const struct graft_start *create, const s
 
 	for (size_t i = 0; i < edits->n_mounts; i++) {
 		const struct graft_cdi_mount *mount = &edits->mounts[i];
-		struct stat st;
-		bool shared = !graft_is_in(mount->options, mount->n_options, "ro") &&
-			      stat(mount->host_path, &st) == 0 && S_ISDIR(st.st_mode);
+		const struct place place = { .path = mount->container_path,
+					     .directory = directory_of(mount->host_path),
+					     .read_only = graft_is_in(mount->options, mount->n_options, "ro") };
 
-		if (!add_given_directory(create, &places, mount->container_path, shared))
+		if (!add_directory_place(create, &places, &place))
 			return graft_fail_memory(err);
 	}
 	return check_all_directories(create, &places, err);

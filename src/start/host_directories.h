@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_directories: directories of the host that a container gets with write access (the pipes of
- * MPS). A link of the image must not cause anything to be created in one of them: the low-level
- * runtime creates nodes and mount points wherever a path resolves to.
+ * host_directories: directories of the host that a container gets (the pipes of MPS). A link of the
+ * image must not cause anything to be created in one of them: the low-level runtime creates nodes
+ * and mount points wherever a path resolves to.
  */
 #ifndef GRAFT_START_HOST_DIRECTORIES_H
 #define GRAFT_START_HOST_DIRECTORIES_H
@@ -14,8 +14,9 @@
 
 /*
  * Refuse a container whose image redirects such a directory to /, /dev, /proc or /sys, or another
- * mount into such a directory. A root that is mounted later is not examined. -1: GRAFT_UNSAFE,
- * GRAFT_NO_MEMORY, and GRAFT_TOO_BIG if reading the image took too long.
+ * mount, of the engine or of ours, into such a directory. A root that is mounted later is not
+ * examined. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY, and GRAFT_TOO_BIG if reading the image took too
+ * long.
  */
 int graft_start_check_plan_directories(const struct graft_start *create, const struct graft_plan *plan,
 				       struct graft_error *err);

@@ -49,16 +49,17 @@ bool graft_start_has_default_shm(const struct graft_oci_spec *spec)
 
 int graft_start_share_mps(const struct graft_config *config, const struct graft_oci_spec *spec,
 			  const struct graft_lease *lease, const struct graft_log *log, struct graft_arena *arena,
-			  struct graft_json_document *document, bool *ret_mps, struct graft_error *err)
+			  struct graft_json_document *document, const struct graft_cdi_edits **ret_mps,
+			  struct graft_error *err)
 {
 	static const char *options[] = { "rbind", "rw", "nosuid", "nodev", "noexec", "rprivate" };
 	struct graft_lease_mps mps;
 	struct graft_cdi_mount mounts[2] = { { .container_path = GRAFT_START_MPS_PIPE }, { .container_path = SHM } };
-	struct graft_cdi_edits edits = { .mounts = mounts, .n_mounts = 1 };
+	struct graft_cdi_edits edits = { .n_mounts = 1 };
 
+	*ret_mps = NULL;
 	if (graft_lease_mps_find(config, lease, arena, &mps, err) < 0)
 		return -1;
-	*ret_mps = mps.base != NULL;
 	if (!mps.base)
 		return 0;
 	mounts[0].host_path = mps.pipe;
@@ -76,5 +77,9 @@ int graft_start_share_mps(const struct graft_config *config, const struct graft_
 		graft_warn(log, "the container keeps its own " SHM "; MPS may need that of its daemon, %s", mps.shm);
 	if (graft_lease_mps_variables(lease, GRAFT_START_MPS_PIPE, arena, &edits.env, &edits.n_env, err) < 0)
 		return -1;
+	edits.mounts = graft_arena_memdup(arena, mounts, sizeof(mounts));
+	*ret_mps = graft_arena_memdup(arena, &edits, sizeof(edits));
+	if (!edits.mounts || !*ret_mps)
+		return graft_fail_memory(err);
 	return graft_oci_apply_edits(document, &edits, err);
 }

@@ -7,6 +7,7 @@
 #define GRAFT_START_SHARE_MPS_H
 
 #include "base/log.h"
+#include "formats/cdi/cdi.h"
 #include "formats/json/json_document.h"
 #include "formats/oci_spec.h"
 #include "lease/lease.h"
@@ -21,11 +22,13 @@ uint32_t graft_start_host_uid(const struct graft_oci_spec *spec);
  */
 bool graft_start_has_default_shm(const struct graft_oci_spec *spec);
 /*
- * Adds pipes, shared memory and limits to config.json. *ret_mps: whether the lease has such a slot.
+ * Adds pipes, shared memory and limits to config.json. *ret_mps is what was added, in the arena, or
+ * NULL if the lease has no such slot.
  * Returns -1 with GRAFT_NO_MEMORY or like graft_oci_apply_edits().
  */
 int graft_start_share_mps(const struct graft_config *config, const struct graft_oci_spec *spec,
 			  const struct graft_lease *lease, const struct graft_log *log, struct graft_arena *arena,
-			  struct graft_json_document *document, bool *ret_mps, struct graft_error *err);
+			  struct graft_json_document *document, const struct graft_cdi_edits **ret_mps,
+			  struct graft_error *err);
 
 #endif

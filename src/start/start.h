@@ -35,9 +35,9 @@ struct graft_start {
 	const char *hook_root;     /* the root's absolute path, if its hooks need not read the state; or NULL */
 	const char **other_mounts; /* paths that container edits mount over, beyond what plans for the root contain */
 	size_t n_other_mounts;
-	bool mps;        /* config.json has the MPS daemon of a lease: do not add the host's */
-	bool no_board;   /* mode "auto" has found that this host is not a Tegra board */
-	bool only_look;  /* say what would become of the driver's files, and do nothing: see give.h */
+	const struct graft_cdi_edits *mps; /* of a lease, in config.json: do not add the host's; or NULL */
+	bool no_board;                     /* mode "auto" has found that this host is not a Tegra board */
+	bool only_look;                    /* say what would become of the driver's files, and do nothing: see give.h */
 	bool comes_back; /* the caller returns to apply what has to wait until the container is created */
 	struct graft_oci_waiting waiting;
 	const struct graft_log *log;

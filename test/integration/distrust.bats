@@ -308,45 +308,87 @@ stays() {
 }
 
 # Where the volume itself covers a place that a library or file is mounted at, an empty file is made there, as low-level runtimes make it; not where a link leads there.
-# A directory of the host that a container is given and can write to: a specification's, or that of MPS. Each row: where the image has a link, and whereto it leads.
+# A directory of the host that a container is given: a specification's, or that of MPS. Each row: where the image has a link, and whereto it leads.
 steer='/tmp/shared /dev
 /tmp/shared /dev/dri
 /tmp/shared /proc
 /tmp/shared /sys/fs
 /tmp/shared /usr/bin
+/tmp/shared /run/secrets
 LIBRARIES /tmp/shared
-/usr/bin ../tmp/shared'
+LIBRARIES/libcuda.so.VERSION /tmp/shared/chosen
+/usr/bin ../tmp/shared
+/dev ../tmp/shared'
+# steered FROM TO: a link in the image.
 steered() {
-  rm -rf "${root:?}$1"
-  mkdir -p "$root$(dirname "$1")"
-  ln -s "$2" "$root$1"
+  local at=${1/LIBRARIES/$libraries}
+  at=${at/VERSION/$version}
+  rm -rf "${root:?}$at"
+  mkdir -p "$root$(dirname "$at")"
+  ln -s "$2" "$root$at"
+}
+
+# refuses_steered OPTION WORD...: mode cdi with a directory of the specification's, mounted with that option, refuses each of the rows and makes nothing. WORD...: before the runtime.
+refuses_steered() {
+  local option=$1 at to
+  shift
+  mkdir "$work/secret"
+  while read -r at to; do
+    fresh_root small
+    echo of the host >"$volume/exists"
+    specification
+    jq --arg from "$volume" --arg option "$option" '.containerEdits.mounts += [{hostPath: $from, containerPath: "/tmp/shared", options: [$option, "rbind"]}]' \
+      "$work/cdi/nvidia.json" >"$work/spec"
+    mv "$work/spec" "$work/cdi/nvidia.json"
+    steered "$at" "$to"
+    asks cdi "$(mounted "$work/secret" /run/secrets/token)"
+    [ $# -eq 0 ] || sed -i "s|^runtimes = .*|runtimes = [\"$(type -P crun)\"]|" "$work/config.toml"
+    "${@:-on_host}" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
+    "${@:-on_host}" "$([ $# -eq 0 ] && echo runc || echo crun)" --root "$state" delete --force "$container" 2>/dev/null || true
+    [ "$(ls -A "$volume")" = exists ] || die "$at -> $to: $(ls -AR "$volume") $(cat "$work/said")"
+    grep -qE "a link in the image leads the mount at [^ ]+ (over /dev, /proc or /sys|into a directory of the host)|/dev of the image is a link" "$work/said" ||
+      die "$at -> $to: $(cat "$work/said")"
+  done <<<"$steer"
 }
 
 @test "cdi: nothing is made in a directory of the specification's, by whatever way the image leads there" {
-  local at to
-  while read -r at to; do
-    fresh_root small
-    specification
-    jq --arg from "$volume" '.containerEdits.mounts += [{hostPath: $from, containerPath: "/tmp/shared", options: ["rw", "rbind"]}]' "$work/cdi/nvidia.json" >"$work/spec"
-    mv "$work/spec" "$work/cdi/nvidia.json"
-    steered "${at/LIBRARIES/$libraries}" "$to"
-    asks cdi .
-    shim_create
-    [ -z "$(ls -A "$volume")" ] || die "$at -> $to: $(ls -AR "$volume") $(cat "$work/said")"
-    grep -qE "a link in the image leads the mount at [^ ]+ (over /dev, /proc or /sys|into a directory of the host)" "$work/said" || die "$at -> $to: $(cat "$work/said")"
-  done <<<"$steer"
+  local to
+  refuses_steered rw
   # As nobody leads it elsewhere, or to where nothing else is, it is there.
   for to in /tmp/shared /var/pipes; do
     fresh_root small
     [ "$to" = /tmp/shared ] || { mkdir -p "$root/var/pipes" "$root/tmp" && ln -s "$to" "$root/tmp/shared"; }
     asks cdi .
     shim_create
-    ! grep -q "a link of the image" "$work/said" || die "$to: $(cat "$work/said")"
+    ! grep -q "a link in the image" "$work/said" || die "$to: $(cat "$work/said")"
   done
+}
+
+# It makes directories read-only after it has made the mounts.
+@test "cdi, crun: nothing is made in a directory that is mounted read-only, by whatever way the image leads there" {
+  local name=libcuda.so.$version
+  refuses_steered ro v1_alone
+  # What the host has there need not be made.
+  fresh_root small
+  cp "/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/root$libraries/$name" "$volume/$name"
+  specification
+  jq --arg from "$volume" '.containerEdits.mounts |= map(select(.containerPath | endswith("/'"$name"'"))) + [{hostPath: $from, containerPath: "/opt/lib", options: ["ro", "rbind"]}]' \
+    "$work/cdi/nvidia.json" >"$work/spec"
+  mv "$work/spec" "$work/cdi/nvidia.json"
+  steered LIBRARIES /opt/lib
+  asks cdi .
+  shim_create
+  ! grep -q "a link in the image" "$work/said" || die "$(cat "$work/said")"
 }
 
 @test "jit-cdi: no node is made in a volume, wherever the image leads it" {
   local to
+  fresh_root small
+  steered /dev data
+  asks jit-cdi "$(mounted "$volume" /data)"
+  shim_create
+  [ -z "$(ls -A "$volume")" ] || die "$(ls -AR "$volume") $(cat "$work/said")"
+  grep -q "/dev of the image is a link: nodes would be made where it leads" "$work/said" || die "$(cat "$work/said")"
   for to in /dev /dev/dri dev/../dev/new /proc/sys; do
     fresh_root small
     steered /data "$to"
@@ -361,7 +403,6 @@ steered() {
   local at to
   while read -r at to; do
     fresh_root small
-    at=${at/LIBRARIES/$libraries}
     at=${at/#\/tmp\/shared/$volume}
     steered "$at" "${to/\/tmp\/shared/$volume}"
     run on_host env CUDA_MPS_PIPE_DIRECTORY="$volume" unshare --mount --propagation private -- \

@@ -205,6 +205,33 @@ env_of() { jq -r '.process.env[]' "$work/bundle-$1/config.json" | grep '^CUDA_MP
   within_seconds 20 no_daemon
 }
 
+# The image has a link where a directory of MPS is mounted, or one to there.
+@test "MPS: nothing is made in the directories of its daemon, by whatever way the image leads there" {
+  local at to before
+  make_shared
+  mps
+  # A lease that keeps the daemon.
+  lease acquire --share --for 1h >"$work/id"
+  before=$(ls -AR "$table/mps/$(uuid_of 0)"/{pipe,shm})
+  while read -r at to; do
+    ! on_host mountpoint -q "$root" || on_host umount "$root"
+    rm -rf "${root:?}" "$work/bundle-a"
+    make_root small copy
+    rm -rf "${root:?}$at"
+    mkdir -p "$root$(dirname "$at")"
+    ln -s "$to" "$root$at"
+    run ! container a 'share' '.root.readonly = false'
+    grep -qE "a link in the image leads the mount at [^ ]+ (over /dev, /proc or /sys|into a directory of the host)|/dev of the image is a link" "$work/a.out" || die "$at -> $to: $(cat "$work/a.out")"
+    diff <(echo "$before") <(ls -AR "$table/mps/$(uuid_of 0)"/{pipe,shm}) || die "$at -> $to"
+  done <<LINKS
+/tmp/nvidia-mps /dev
+/tmp/nvidia-mps /usr/lib/x86_64-linux-gnu
+/usr/bin ../tmp/nvidia-mps
+/usr/bin/nvidia-smi /dev/shm/chosen
+/dev tmp/nvidia-mps
+LINKS
+}
+
 @test "MPS: another user is refused with the reason, and gets another GPU, or waits" {
   make_shared
   configure 'shared = ["0=4"]' 'pool = ["0"]' 'sharing = "mps"'
