@@ -160,7 +160,8 @@ opens_nothing_inside() {
   mkdir -p "$bundle"
   printf '{"ociVersion":"1.0.2","root":{"path":"%s"}}' "$root" >"$bundle/config.json"
   for words in "create-symlinks --link libcuda.so.1::/usr/lib/libcuda.so" "update-ldcache --folder /usr/lib" "chmod --mode 755 --path /etc" \
-    "enable-cuda-compat --host-driver-version 550.54.14" disable-device-node-modification; do
+    "enable-cuda-compat --host-driver-version 550.54.14" disable-device-node-modification update-application-profile \
+    "mount-files --file /etc/hostname::/etc/a-file" "sequence mount-files --file /etc/hostname::/etc/b-file --then update-ldcache --folder /usr/lib"; do
     # shellcheck disable=SC2086
     traced "$BATS_FILE_TMPDIR/programs/nvidia-cdi-hook" $words <"$work/state" || die "$words: $(cat "$work/trace")" || return
     holds cdi-hook || holds cdi-hook reader || die "$words" || return
