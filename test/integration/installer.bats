@@ -167,6 +167,26 @@ is_whole() {
   cp "$work/ctk" "$machine/source/usr/bin/nvidia-ctk"
 }
 
+@test "installers with lock files of their own at the same time: each succeeds, and the toolkit is whole" {
+  local i pid pids
+  cp "$machine/source/usr/bin/nvidia-ctk" "$work/ctk"
+  for i in 1 2 3; do
+    # Another toolkit, so that there is something to exchange.
+    { cat "$work/ctk" && echo "$i"; } >"$machine/source/usr/bin/nvidia-ctk"
+    pids=()
+    for pid in 1 2 3 4; do
+      on_host nvidia-ctk-installer --pid-file="$work/run$pid/toolkit.pid" --toolkit-install-dir="$machine/nv" --toolkit-source-root="$machine/source" \
+        --host-root=/ --driver-root=/ --driver-root-ctr-path=/ --config-source=file --no-daemon --no-runtime-config >"$work/log$pid" 2>&1 3>&- 4>&- &
+      pids+=("$!")
+    done
+    for pid in "${pids[@]}"; do wait "$pid" || die "$(cat "$work"/log?)"; done
+    is_whole
+  done
+  installer --no-daemon --no-runtime-config
+  [ "$(ls -A "$machine/nv")" = toolkit ]
+  cp "$work/ctk" "$machine/source/usr/bin/nvidia-ctk"
+}
+
 @test "containerd 1.6: ended by SIGHUP once; pods get GPUs; a second run leaves its pid; taken back at the end" {
   local pid
   where

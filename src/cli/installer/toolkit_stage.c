@@ -5,7 +5,8 @@
  * moment, find a complete toolkit, old or new.
  *
  * The name of a stage, GRAFT_STAGE_PREFIX and a number, is the mark by which the next installer
- * knows it, whether it was never finished or has been exchanged: nothing else is ever removed.
+ * knows it, whether it was never finished or has been exchanged: nothing else is ever removed. An
+ * installer locks its stage: another one with its own lock file may install to the same directory.
  *
  * QUIRK: some file systems cannot exchange two names. There, `toolkit` is a link to a stage, since
  * a link can be replaced in one step everywhere.
@@ -15,8 +16,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,26 +43,51 @@ static int explain_read_only(struct graft_error *err)
 				 : -1;
 }
 
+/*
+ * Locks a stage until `fd` is closed. Returns false if another installer fills, exchanges or
+ * removes it, or has done so since it was opened. On a file system without locks, no installer is
+ * noticed.
+ */
+static bool lock_stage(int parent_fd, int fd, const char *name)
+{
+	struct stat locked, named;
+
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return false;
+	return fstat(fd, &locked) == 0 && fstatat(parent_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+}
+
+/* Returns 1, 0 if another installer has the name, or -errno. */
+static int make_stage(struct installer_stage *stage, int number)
+{
+	(void)snprintf(stage->name, sizeof(stage->name), GRAFT_STAGE_PREFIX "%d", number);
+	if (mkdirat(stage->parent_fd, stage->name, 0755) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	stage->fd = openat(stage->parent_fd, stage->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (stage->fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (lock_stage(stage->parent_fd, stage->fd, stage->name))
+		return fchmod(stage->fd, 0755) < 0 ? -errno : 1;
+	(void)close(stage->fd);
+	stage->fd = -1;
+	return 0;
+}
+
 int installer_stage_open(const struct installer_options *o, struct installer_stage *ret_stage, struct graft_error *err)
 {
-	int rc = -1;
+	int rc = 0;
 
 	*ret_stage = (struct installer_stage)INSTALLER_STAGE_INIT;
 	ret_stage->options = o;
 	ret_stage->parent_fd = graft_host_folder_open(o->install_dir, err);
 	if (ret_stage->parent_fd < 0)
 		return explain_read_only(err);
-	errno = EEXIST;
-	for (int i = 0; i < MAX_STAGES && rc < 0 && errno == EEXIST; i++) {
-		(void)snprintf(ret_stage->name, sizeof(ret_stage->name), GRAFT_STAGE_PREFIX "%d", i);
-		rc = mkdirat(ret_stage->parent_fd, ret_stage->name, 0755);
-	}
-	if (rc == 0)
-		ret_stage->fd = openat(ret_stage->parent_fd, ret_stage->name,
-				       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (ret_stage->fd >= 0 && fchmod(ret_stage->fd, 0755) == 0)
+	for (int i = 0; i < MAX_STAGES && rc == 0; i++)
+		rc = make_stage(ret_stage, i);
+	if (rc > 0)
 		return 0;
-	(void)graft_fail_errno(err, errno, "failed to create %s/%s", o->install_dir, ret_stage->name);
+	(void)graft_fail_errno(err, rc < 0 ? -rc : EEXIST, "failed to create %s/%s", o->install_dir, ret_stage->name);
 	return explain_read_only(err);
 }
 
@@ -291,6 +319,24 @@ static bool is_left(int parent_fd, const char *name)
 	return fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == geteuid();
 }
 
+/* Removes what is left. Returns false if another installer has its stage. */
+static bool remove_left(int parent_fd, const char *name)
+{
+	char stage[NAME_MAX + 1];
+	auto_close int fd = -1;
+
+	(void)snprintf(stage, sizeof(stage), "%s", name);
+	if (graft_ends_with(stage, LINK))
+		stage[strlen(stage) - strlen(LINK)] = '\0';
+	fd = openat(parent_fd, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && !lock_stage(parent_fd, fd, stage))
+		return false;
+	/* It may have been exchanged meanwhile. */
+	if (is_left(parent_fd, name))
+		graft_host_tree_remove(parent_fd, name);
+	return true;
+}
+
 bool installer_toolkit_sweep(const struct installer_options *o)
 {
 	auto_dir DIR *dir = opendir(o->install_dir);
@@ -308,7 +354,7 @@ bool installer_toolkit_sweep(const struct installer_options *o)
 			continue;
 		}
 		graft_debug(&o->base.ctk->log, "removing %s", path);
-		graft_host_tree_remove(dirfd(dir), entry->d_name);
+		none = remove_left(dirfd(dir), entry->d_name) && none;
 	}
 	return none;
 }
