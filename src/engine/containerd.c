@@ -636,9 +636,14 @@ static bool is_backup(const struct graft_engine_edit *edit)
 	       memcmp(backup->bytes, edit->text.bytes, backup->length) == 0;
 }
 
+static bool has_record(const struct graft_engine_file *file)
+{
+	return file->backup.bytes || file->is_ours;
+}
+
 /*
- * Removes the import along with the drop-in, unless the drop-in keeps later changes or other files
- * need the import.
+ * Removes the import along with the drop-in, unless the drop-in keeps later changes, other files
+ * need the import, or it was there before: then only the drop-in was changed.
  */
 static int undo_imports(struct work *work)
 {
@@ -647,7 +652,7 @@ static int undo_imports(struct work *work)
 	bool stays = changes->n_edits > 0 && changes->edits[0].text.bytes && !is_backup(&changes->edits[0]);
 	auto_toml struct graft_toml *backup = NULL;
 
-	if (!config->text.bytes || stays)
+	if (!config->text.bytes || stays || (has_record(&work->request->drop_in) && !has_record(config)))
 		return 0;
 	if (work->request->import_is_shared)
 		return engine_note(work->changes, work->arena, ENGINE_TELLS, work->err,

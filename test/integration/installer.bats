@@ -237,6 +237,19 @@ is_whole() {
   [ "$(cat "$machine/docker/daemon.json")" = "{}" ]
 }
 
+@test "a configuration that imports the directory of drop-ins itself: it stays as it is" {
+  local config=$work/etc/config.toml words
+  mkdir -p "$work/etc/conf.d"
+  words=(--runtime=containerd --config="$config" --drop-in-config="$work/etc/conf.d/99-nvidia.toml" --restart-mode=none)
+  printf 'version = 2\nimports = ["%s/etc/conf.d/*.toml"]\n' "$work" | tee "$work/before" >"$config"
+  stay "${words[@]}"
+  cmp "$work/before" "$config"
+  [ -e "$work/etc/conf.d/99-nvidia.toml" ]
+  stop_installer
+  cmp "$work/before" "$config"
+  [ "$(find "$work/etc" -type f)" = "$config" ]
+}
+
 @test "a configuration that is a link: what is written to its target is repaired, and the link stays" {
   local there=$work/there config=$work/etc/config.toml pid
   mkdir "$there" "$work/etc"

@@ -256,24 +256,26 @@ static void test_undo_of_changed_files(void **state)
 {
 	static const struct {
 		const char *what, *config, *config_backup, *drop_in, *expected_config, *expected_drop_in;
-		bool shared;
+		bool shared, has_drop_in_record;
 	} table[] = {
 		{ "a comment since", "# new\nversion = 2\n" IMPORTS, "version = 2\n", "version = 2\n" FRESH(V2),
-		  "# new\nversion = 2\n", NULL, false },
+		  "# new\nversion = 2\n", NULL, false, false },
 		{ "a key since", "version = 2\nroot = 'x'\n" IMPORTS, "version = 2\n", "version = 2\n" FRESH(V2),
-		  "version = 2\nroot = 'x'\n", NULL, false },
+		  "version = 2\nroot = 'x'\n", NULL, false, false },
 		{ "no backup", "version = 2\nroot = 'x'\n" IMPORTS, NULL, "version = 2\n" FRESH(V2),
-		  "version = 2\nroot = 'x'\n", NULL, false },
+		  "version = 2\nroot = 'x'\n", NULL, false, false },
+		{ "imported before: only the drop-in was made", "version = 2\n" IMPORTS, NULL,
+		  "version = 2\n" FRESH(V2), "version = 2\n" IMPORTS, NULL, false, true },
 		{ "another import since", "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\", 'y']\n", NULL,
-		  "version = 2\n" FRESH(V2), "version = 2\nimports = ['y']\n", NULL, false },
+		  "version = 2\n" FRESH(V2), "version = 2\nimports = ['y']\n", NULL, false, false },
 		{ "another's drop-in needs the import", "version = 2\n" IMPORTS, "version = 2\n",
-		  "version = 2\n" FRESH(V2), "version = 2\n" IMPORTS, NULL, true },
+		  "version = 2\n" FRESH(V2), "version = 2\n" IMPORTS, NULL, true, false },
 		{ "another runtime of our kind", "version = 2\n" IMPORTS, NULL,
 		  "version = 2\n" FRESH(V2) "[" V2 ".containerd.runtimes.n.options]\nBinaryName = '/nvidia-x'\n",
 		  "version = 2\n" IMPORTS,
-		  "version = 2\n[" V2 ".containerd.runtimes.n.options]\nBinaryName = '/nvidia-x'\n", false },
+		  "version = 2\n[" V2 ".containerd.runtimes.n.options]\nBinaryName = '/nvidia-x'\n", false, false },
 		{ "another table since", "version = 2\n" IMPORTS, NULL, "version = 2\n[mine]\n" FRESH(V2),
-		  "version = 2\n" IMPORTS, "version = 2\n[mine]\n", false },
+		  "version = 2\n" IMPORTS, "version = 2\n[mine]\n", false, false },
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(table); i++) {
@@ -287,6 +289,7 @@ static void test_undo_of_changed_files(void **state)
 		print_message("# %s\n", table[i].what);
 		request.config.backup = text_of(table[i].config_backup);
 		request.import_is_shared = table[i].shared;
+		request.drop_in.is_ours = table[i].has_drop_in_record;
 		assert_fine(graft_engine_containerd.undo(&request, arena, &changes, &err), &err);
 		edit = edit_of(&changes, &request.drop_in);
 		assert_non_null(edit);
