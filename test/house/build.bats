@@ -3,6 +3,7 @@
 # The release build installs files in the right places, and hardens programs.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup_file() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

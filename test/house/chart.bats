@@ -3,6 +3,7 @@
 # The Helm chart and the static manifest: rendered with the template library that Helm is built from, and checked against the fields of Kubernetes' API.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup_file() {
   cd "$BATS_TEST_DIRNAME/../.." || return

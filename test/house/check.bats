@@ -3,6 +3,7 @@
 # build must include its tests.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
@@ -220,4 +221,79 @@ JOBS
   run -1 env PATH="$BATS_TEST_TMPDIR/bin:$PATH" PKG_CONFIG_LIBDIR="$BATS_TEST_TMPDIR/packages" "$copy/tools/build" debug
   [[ $output == *"ERROR: "*"ependency \"cmocka\" not found"* ]] || { echo "$output" && return 1; }
   [ ! -e "$copy/build-debug/build.ninja" ]
+}
+
+@test "trace: of a test that fails, of its setup and of setup_file the lines are shown, through all functions" {
+  local at=$BATS_TEST_TMPDIR/trace
+  mkdir -p "$at/tests" "$at/tools"
+  cp test/tools/trace.bash "$at/tools"
+  cat >"$at/tests/helper.bash" <<'HELPER'
+load ../tools/trace.bash
+deep() {
+  true
+  [[ $1 == 2 ]]
+}
+helper() {
+  true
+  deep "$1"
+}
+HELPER
+  # bats reads "@test" in this file, too.
+  sed "s/^example/@test/" >"$at/tests/one.bats" <<'BATS'
+load helper.bash
+example "deep" {
+  true
+  helper 1
+}
+example "piped" {
+  true
+  echo a | grep -q b
+}
+example "several" {
+  [ 1 = 1 ] &&
+    [ 1 = 2 ]
+}
+example "passes" {
+  run helper 1
+  [ "$status" -eq 1 ]
+}
+BATS
+  printf 'load helper.bash\nsetup_file() {\n  helper 1\n}\n@test "one" { true; }\n' >"$at/tests/two.bats"
+  printf 'load helper.bash\nsetup() {\n  helper 1\n}\n@test "one" { true; }\n' >"$at/tests/three.bats"
+  # Nothing is noted before a command, except by --trace.
+  sed "s/^example/@test/" >"$at/tests/four.bats" <<'BATS'
+load ../tools/trace.bash
+setup_file() { [ "$(trap -p DEBUG)" = "" ]; }
+example "one" { [ "$(trap -p DEBUG)" = "" ]; }
+BATS
+  cd "$at/tests"
+  run -1 env -i PATH=/usr/local/bin:/usr/bin:/bin bats --tap one.bats two.bats three.bats four.bats
+  diff - <(echo "$output") <<'TAP'
+1..7
+not ok 1 deep
+# (from function `deep' in file helper.bash, line 4,
+#  from function `helper' in file helper.bash, line 8,
+#  in test file one.bats, line 4)
+#   `helper 1' failed
+not ok 2 piped
+# (in test file one.bats, line 8)
+#   `echo a | grep -q b' failed
+not ok 3 several
+# (in test file one.bats, line 12)
+#   `[ 1 = 2 ]' failed
+ok 4 passes
+not ok 5 setup_file failed
+# (from function `deep' in file helper.bash, line 4,
+#  from function `helper' in file helper.bash, line 8,
+#  from function `setup_file' in test file two.bats, line 3)
+#   `helper 1' failed
+not ok 6 one
+# (from function `deep' in file helper.bash, line 4,
+#  from function `helper' in file helper.bash, line 8,
+#  from function `setup' in test file three.bats, line 3)
+#   `helper 1' failed
+ok 7 one
+TAP
+  run -1 env -i PATH=/usr/local/bin:/usr/bin:/bin bats --tap --trace one.bats
+  [[ $output == *'$ [one.bats:'*'$ true'* ]]
 }

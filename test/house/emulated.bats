@@ -3,6 +3,7 @@
 # test/tools/emulated: what is skipped under qemu-user, and what is not.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

@@ -3,6 +3,7 @@
 # test/gpu/run needs a machine with a GPU. What can be tested without one runs here on the simulated driver.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

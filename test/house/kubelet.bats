@@ -3,6 +3,7 @@
 # tools/kubelet: what it keeps, and how it ends. Scripts stand in for Debian's archive and Go; ./check kubelet uses the real ones.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

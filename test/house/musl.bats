@@ -4,6 +4,7 @@
 # this one.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() { top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd); }
 

@@ -4,6 +4,7 @@
 # packages are installed on a clean Debian, upgraded and removed.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 # Those that a Debian without a network can install.
 names=(graft-sim libnvidia-container-dev libnvidia-container-tools libnvidia-container1 nvidia-container-toolkit nvidia-container-toolkit-base)

@@ -3,6 +3,7 @@
 # The first command of the README does what it says, twice, and leaves nothing behind.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

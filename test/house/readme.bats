@@ -3,6 +3,7 @@
 # The tests run what the README tells people to type.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

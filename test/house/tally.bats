@@ -3,6 +3,7 @@
 # tools/tally adds up results. Above all, it must not report a failure as success.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   tally=$BATS_TEST_DIRNAME/../../tools/tally

@@ -3,6 +3,7 @@
 # The tools work: each is given a fault and must find it.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

@@ -4,6 +4,7 @@
 # root below a mount namespace of their own, on a simulated host.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup_file() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

@@ -2,6 +2,7 @@
 # info, list and plan of nvidia-container-cli on simulated hosts: output bytes, streams, statuses, errors, the debug log.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup_file() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

@@ -2,6 +2,7 @@
 # nvidia-ctk cdi list, transform root, validate: what they print, what they refuse, and their exit statuses. Needs no driver and no root.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

@@ -3,6 +3,7 @@
 # stand-ins unless a test names a real one; ctk-runtime-configure.bats uses real ones.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

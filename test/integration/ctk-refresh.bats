@@ -3,6 +3,7 @@
 # command or new hardware. Needs root, for the simulated hosts.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

@@ -2,6 +2,7 @@
 # nvidia-ctk runtime remove, on a host made by the test, with the files of all engines: what it removes, what it leaves, and when it refuses.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

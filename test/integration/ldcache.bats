@@ -5,6 +5,7 @@
 # are skipped, each by its name.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

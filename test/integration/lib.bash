@@ -13,6 +13,7 @@
 # simulated host. GRAFT_BUILD names the build; GRAFT_ENOSYS=1 lets our own programs, and nothing else, see an old kernel.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 top=$(cd "${BATS_TEST_DIRNAME:?}/../.." && pwd)
 build=${GRAFT_BUILD:-$top/build-debug}

@@ -4,6 +4,7 @@
 # open and no others, faults do what they say, and the machine is left as it was.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
