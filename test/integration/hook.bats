@@ -15,17 +15,13 @@ teardown() { test_teardown; }
 
 # hook_bundle ENTRY... : a bundle with the hook at prestart, whose container has these variables.
 hook_bundle() {
-  local entry
   [ -d "$root" ] || make_root debian overlay
   make_bundle
   edit_bundle --arg path "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" --arg config "$config" '
     .hooks = {prestart: [{
       path: $path,
       args: ["nvidia-container-runtime-hook", "-config", $config, "prestart"],
-      env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]}]}'
-  for entry in "$@"; do
-    edit_bundle --arg entry "$entry" '.process.env += [$entry]'
-  done
+      env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]}]} | .process.env += $ARGS.positional' --args "$@"
 }
 
 one_gpu=(NVIDIA_VISIBLE_DEVICES=0 "NVIDIA_DRIVER_CAPABILITIES=compute,utility")

@@ -242,7 +242,7 @@ make_user_bundle() {
 
 # edit_bundle [JQ-OPTION...] FILTER
 edit_bundle() {
-  jq "$@" "$bundle/config.json" >"$bundle/config.json.new"
+  jq "$@" <"$bundle/config.json" >"$bundle/config.json.new"
   mv "$bundle/config.json.new" "$bundle/config.json"
 }
 
