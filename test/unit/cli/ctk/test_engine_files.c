@@ -166,7 +166,7 @@ static void test_files_that_cannot_be_read(void **state)
 
 	assert_int_equal(ctk_engine_file_read(&file, place->directory, CTK_FILE_ALONE, false, place->arena, &err), -1);
 	assert_string_printed(graft_error_text(&err, text, sizeof(text)),
-			      "unable to read config: cannot read %s: invalid argument", place->directory);
+			      "unable to read config: cannot read %s: it is not a regular file", place->directory);
 	assert_int_equal(mkdir(place->backup, 0755), 0);
 	assert_int_equal(ctk_engine_file_read(&file, place->config, CTK_FILE_ALONE, false, place->arena, &err), -1);
 	assert_int_equal(ctk_engine_file_read(&file, NULL, CTK_FILE_ALONE, false, place->arena, &err), 0);
