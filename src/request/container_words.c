@@ -24,6 +24,19 @@ int graft_words_add(struct graft_strings *words, const char *word, struct graft_
 	return graft_arena_push_string(arena, &words->items, &words->n, word) ? 0 : graft_fail_memory(err);
 }
 
+/*
+ * SECURITY: each name is compared with all others, so what an image may ask for is bounded also in
+ * bytes, repetitions included. *bytes is what the source has used so far.
+ */
+static int count_bytes(const char *text, size_t *bytes, struct graft_error *err)
+{
+	*bytes += strlen(text) + 1;
+	return *bytes <= GRAFT_CONTAINER_WORDS_BYTES
+		   ? 0
+		   : graft_fail(err, GRAFT_TOO_BIG, 0, "the list of requested devices is longer than %d KiB",
+				GRAFT_CONTAINER_WORDS_BYTES / 1024);
+}
+
 static bool is_word_blank(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
@@ -32,8 +45,10 @@ static bool is_word_blank(char c)
 int graft_words_split(const char *list, bool trim, struct graft_arena *arena, struct graft_strings *words,
 		      struct graft_error *err)
 {
-	size_t n = 0;
+	size_t n = 0, bytes = 0;
 
+	if (count_bytes(list, &bytes, err) < 0)
+		return -1;
 	for (const char *at = list; at; n++) {
 		size_t length = strcspn(at, ",");
 		const char *next = at[length] == ',' ? at + length + 1 : NULL;
@@ -74,13 +89,16 @@ void graft_words_reduce(struct graft_strings *words)
 int graft_words_of_annotations(const struct graft_oci_spec *spec, const struct graft_strings *prefixes,
 			       struct graft_arena *arena, struct graft_strings *words, struct graft_error *err)
 {
+	size_t bytes = 0;
+
 	for (size_t i = 0; i < spec->n_annotations; i++) {
 		const struct graft_oci_annotation *annotation = &spec->annotations[i];
 		bool wanted = false;
 
 		for (size_t p = 0; p < prefixes->n && !wanted; p++)
 			wanted = strncmp(annotation->key, prefixes->items[p], strlen(prefixes->items[p])) == 0;
-		if (wanted && graft_words_split(annotation->value, false, arena, words, err) < 0)
+		if (wanted && (count_bytes(annotation->value, &bytes, err) < 0 ||
+			       graft_words_split(annotation->value, false, arena, words, err) < 0))
 			return graft_wrap(err, "annotation '%s'", annotation->key);
 	}
 	for (size_t i = 0; i < words->n; i++) {
@@ -127,6 +145,8 @@ static int add_cdi_device(const char *rest, const struct graft_log *log, struct 
 int graft_words_of_mounts(const struct graft_oci_spec *spec, const struct graft_log *log, struct graft_arena *arena,
 			  struct graft_strings *devices, struct graft_strings *channels, struct graft_error *err)
 {
+	size_t bytes = 0;
+
 	for (size_t i = 0; i < spec->n_mounts; i++) {
 		const char *source = clean_path(spec->mounts[i].source, arena);
 		const char *destination = clean_path(spec->mounts[i].destination, arena);
@@ -139,6 +159,8 @@ int graft_words_of_mounts(const struct graft_oci_spec *spec, const struct graft_
 			return graft_fail_memory(err);
 		if (!name || !source || strcmp(source, "/dev/null") != 0)
 			continue;
+		if (count_bytes(name, &bytes, err) < 0)
+			return -1;
 		if ((rest = behind(name, "imex/")) != NULL)
 			rc = graft_words_add(channels, rest, arena, err);
 		else if ((rest = behind(name, "cdi/")) != NULL)

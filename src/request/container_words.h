@@ -10,7 +10,8 @@
 #include "request/container.h"
 
 /* More names than any host has devices; few enough to compare each with each. */
-#define GRAFT_CONTAINER_WORDS_MAX 4096
+#define GRAFT_CONTAINER_WORDS_MAX   4096
+#define GRAFT_CONTAINER_WORDS_BYTES 65536 /* of the lists of one source, separators included */
 
 /*
  * Adds a name unless it is already in the list. Returns -1 with GRAFT_TOO_BIG or GRAFT_NO_MEMORY.

@@ -91,13 +91,14 @@ static void expect_words(const struct graft_strings *words, const char *expected
 		fail_msg("row %zu: '%s' instead of '%s'", row, text, expected);
 }
 
-#define NVD    "NVIDIA_VISIBLE_DEVICES="
-#define DRG    "DOCKER_RESOURCE_GPUS="
-#define DRGA   "DOCKER_RESOURCE_GPUS_ADDITIONAL="
-#define SWARM  "DOCKER_RESOURCE_GPUS"
-#define SWARM2 "DOCKER_RESOURCE_GPUS_ADDITIONAL"
-#define LEGACY "CUDA_VERSION=9.0"
-#define MODERN "NVIDIA_REQUIRE_CUDA=cuda>=9.0"
+#define NVD           "NVIDIA_VISIBLE_DEVICES="
+#define LIST_TOO_LONG "the list of requested devices is longer than 64 KiB"
+#define DRG           "DOCKER_RESOURCE_GPUS="
+#define DRGA          "DOCKER_RESOURCE_GPUS_ADDITIONAL="
+#define SWARM         "DOCKER_RESOURCE_GPUS"
+#define SWARM2        "DOCKER_RESOURCE_GPUS_ADDITIONAL"
+#define LEGACY        "CUDA_VERSION=9.0"
+#define MODERN        "NVIDIA_REQUIRE_CUDA=cuda>=9.0"
 
 /* SPEC runtime-and-hook 14.4, 4.4 */
 static void test_environment(void **state)
@@ -723,6 +724,10 @@ static void test_hostile_lists(void **state)
 	assert_int_equal(graft_container_read(&r.spec, &r.config, true, NULL, r.arena, &r.container, &err), -1);
 	assert_int_equal(err.status, GRAFT_TOO_BIG);
 	assert_string_equal(err.ctx, "NVIDIA_VISIBLE_DEVICES");
+	assert_string_equal(err.msg, LIST_TOO_LONG);
+	list[strlen(NVD) + 60000] = '\0';
+	assert_int_equal(graft_container_read(&r.spec, &r.config, true, NULL, r.arena, &r.container, &err), -1);
+	assert_string_equal(err.msg, "more than 4096 devices are requested");
 
 	for (size_t i = 0; i < n; i++)
 		env[i] = i % 2 == 0 ? "NVIDIA_REQUIRE_A=1" : "NVIDIA_REQUIRE_B=2";
@@ -733,6 +738,43 @@ static void test_hostile_lists(void **state)
 	(void)graft_arena_free(r.arena);
 	free(env);
 	free(list);
+}
+
+/* Names that differ only at their end take the longest to compare; sources of many parts are bounded as a whole. */
+static void test_long_names(void **state)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+	const size_t length = 20000;
+	char *names[4];
+	struct input input = { .prefixes = { "cdi.k8s.io/" }, .accept_mounts = true };
+	struct read r;
+
+	for (size_t i = 0; i < GRAFT_COUNT(names); i++) {
+		names[i] = malloc(length + 64);
+		assert_non_null(names[i]);
+		(void)snprintf(names[i], 64, DIRECTORY "/");
+		memset(names[i] + strlen(DIRECTORY "/"), 'a', length);
+		(void)snprintf(names[i] + strlen(DIRECTORY "/") + length, 16, "%zu", i);
+		input.mounts[i] = names[i];
+		input.annotations[i] = (struct graft_oci_annotation){ "cdi.k8s.io/x", names[i] };
+	}
+	input.mounts[3] = NULL;
+	prepare(&input, &r);
+	assert_int_equal(graft_container_read(&r.spec, &r.config, false, NULL, r.arena, &r.container, &err), 0);
+	assert_int_equal(r.container.devices.n, 3);
+	assert_int_equal(graft_container_read(&r.spec, &r.config, true, NULL, r.arena, &r.container, &err), -1);
+	assert_int_equal(err.status, GRAFT_TOO_BIG);
+	assert_string_equal(err.ctx, "annotation 'cdi.k8s.io/x'");
+	assert_string_equal(err.msg, LIST_TOO_LONG);
+	(void)graft_arena_free(r.arena);
+	input.mounts[3] = names[3];
+	prepare(&input, &r);
+	assert_int_equal(graft_container_read(&r.spec, &r.config, false, NULL, r.arena, &r.container, &err), -1);
+	assert_int_equal(err.status, GRAFT_TOO_BIG);
+	assert_string_equal(err.msg, LIST_TOO_LONG);
+	(void)graft_arena_free(r.arena);
+	for (size_t i = 0; i < GRAFT_COUNT(names); i++)
+		free(names[i]);
 }
 
 /* More requirements than a request takes stay too many, so that it refuses them. */
@@ -845,6 +887,7 @@ int main(void)
 		cmocka_unit_test(test_cuda_versions),
 		cmocka_unit_test(test_capabilities),
 		cmocka_unit_test(test_hostile_lists),
+		cmocka_unit_test(test_long_names),
 		cmocka_unit_test(test_too_many_requirements),
 		cmocka_unit_test(test_what_is_dropped_is_logged),
 		cmocka_unit_test(test_every_allocation_fails),
