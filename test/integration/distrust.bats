@@ -461,6 +461,16 @@ slow_configuration() {
   within_budget
 }
 
+@test "jit-cdi: 3,000 volumes whose paths differ only at their end" {
+  fresh_root small
+  asks jit-cdi '.mounts += [range(3000) | {destination: ("/m" * 1000 + "/\(.)"), source: "/tmp", type: "bind", options: ["rbind"]}]'
+  # The low-level runtime would take its time.
+  sed -i 's|^runtimes = .*|runtimes = ["/bin/true"]|' "$work/config.toml"
+  shim_create
+  within_budget
+  [[ $(cat "$work/runtime.log") == *"comparing the mounts in config.json takes too long"* ]] || die "$(cat "$work/runtime.log")"
+}
+
 @test "cdi without a volume: 2,000 directories with deep paths and links, two mounts of the specification" {
   fresh_root small
   slow_configuration 2000
