@@ -24,6 +24,8 @@
 #define PROCS_MAX    ((size_t)1 << 20)
 #define CHILDREN_MAX 4096u
 #define DEPTH_MAX    16u
+/* How long a process that cannot be examined may take to make a container's cgroup. */
+#define MAKE_MS 600000u
 /* PROC_PID_INIT_INO of the kernel. */
 #define INITIAL_PID_NAMESPACE 0xEFFFFFFCu
 /* PROC_TIME_INIT_INO of the kernel. */
@@ -391,9 +393,12 @@ bool graft_lease_is_alive(const struct graft_lease_now *now, struct graft_lease 
 		/* The container's process holds it as well: it may be moved to another cgroup. */
 		if (*ret_bound && holder->pid_file)
 			(void)look_at_pid_file(now, lease, scratch, ret_bound);
+		if (life != GONE || holder->cgroup_id != 0)
+			return life != GONE;
 		/* A cgroup that has not been seen yet may have another path than expected. */
-		return life != GONE ||
-		       (holder->cgroup_id == 0 && holder->pid_file && becomes_process(now, lease, scratch, ret_bound));
+		if (holder->pid_file)
+			return becomes_process(now, lease, scratch, ret_bound);
+		return process == NOT_KNOWN && (holder->clock != now->clock || now->time - lease->since < MAKE_MS);
 	case GRAFT_HOLDER_PID_FILE:
 		return becomes_process(now, lease, scratch, ret_bound);
 	case GRAFT_HOLDER_PROCESS:

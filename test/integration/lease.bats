@@ -587,6 +587,27 @@ no_scope() { [ -z "$(find /sys/fs/cgroup -path "*/$group/*" -name 'graft-lease-*
   is_held 8
 }
 
+@test "a container that is made in another PID namespace holds its GPUs before it has a cgroup, for ten minutes" {
+  make_shared
+  printf '#!/bin/sh\nwhile [ -e "%s" ]; do sleep 0.05; done\n' "$work/slow" >"$work/slow"
+  chmod 0755 "$work/slow"
+  sed -i "s|^runtimes = .*|runtimes = [\"$work/slow\"]|" "$config"
+  lease_bundle a any:8 'sleep 1000'
+  mkdir "$work/driver"
+  # shellcheck disable=SC2016
+  on_host unshare --pid --fork --mount --propagation private sh -c '
+    mount --rbind /proc/driver "$1" && mount -t proc proc /proc && mount --rbind "$1" /proc/driver || exit
+    "$0" create --bundle "$2" a; exit' "$runtime" "$work/driver" "$work/bundle-a" </dev/null >"$work/a.out" 2>&1 3>&- 4>&- &
+  within_seconds 10 eval '[ "$(count_files)" = 1 ]' || die "$(cat "$work/a.out")"
+  run -126 lease run -- true
+  [[ $output == *'1 GPU was asked for, 0 of 8 are free'* ]] || die "$output"
+  # One that takes longer is no longer believed. The clock begins when the host starts.
+  sed -i 's/"since": [0-9]*/"since": 1/' "$table"/held/*
+  [ "$(cut -d. -f1 /proc/uptime)" -lt 610 ] || lease run -n 8 -- true
+  rm "$work/slow"
+  wait
+}
+
 # In a PID namespace that still sees the /proc of another one.
 unable_to_examine() { on_host unshare --pid --fork setpriv --bounding-set=-sys_ptrace "$@"; }
 
