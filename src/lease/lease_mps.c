@@ -319,8 +319,11 @@ int graft_lease_mps_ensure_keeper(const struct graft_config *config, const char 
 		return graft_fail_errno(err, -rc, "cannot make %s", mps.base);
 	if (graft_lease_mps_lock(&mps, arena, &lock_fd, err) < 0)
 		return -1;
-	return has_keeper(&mps, arena) ? wait_for_keeper(&mps, arena, err)
-				       : start_keeper(config, &mps, gpu, arena, err);
+	rc = has_keeper(&mps, arena) ? wait_for_keeper(&mps, arena, err) : start_keeper(config, &mps, gpu, arena, err);
+	/* One that was killed before it was ready may have changed the compute mode. */
+	if (rc < 0 && err && err->status == GRAFT_TIMEOUT && !has_keeper(&mps, arena))
+		rc = start_keeper(config, &mps, gpu, arena, err);
+	return rc;
 }
 
 int graft_lease_mps_ensure(const struct graft_config *config, const struct graft_lease *lease,
@@ -336,6 +339,15 @@ int graft_lease_mps_ensure(const struct graft_config *config, const struct graft
 }
 
 /* ---- what is left behind ---- */
+
+/* A keeper resets the compute mode when it ends or fails, but not if it is killed. */
+static bool needs_keeper(const struct graft_lease_mps *mps, struct graft_arena *arena)
+{
+	const char *mode = graft_arena_printf(arena, "%s/" GRAFT_LEASE_MPS_MODE, mps->base);
+	struct stat st;
+
+	return (mode && lstat(mode, &st) == 0) || strcmp(read_mps_state(mps, arena), GRAFT_LEASE_MPS_READY) == 0;
+}
 
 int graft_lease_mps_abandoned(const struct graft_config *config, struct graft_arena *arena,
 			      struct graft_strings *ret_gpus, struct graft_error *err)
@@ -356,8 +368,7 @@ int graft_lease_mps_abandoned(const struct graft_config *config, struct graft_ar
 
 		if (graft_lease_mps_place(config, names[i], arena, &mps, err) < 0)
 			return -1;
-		/* Any other state says why a keeper has failed, which ends its daemon. */
-		if (strcmp(read_mps_state(&mps, arena), GRAFT_LEASE_MPS_READY) == 0 && !has_keeper(&mps, arena) &&
+		if (needs_keeper(&mps, arena) && !has_keeper(&mps, arena) &&
 		    !graft_arena_push_string(arena, &ret_gpus->items, &ret_gpus->n, names[i]))
 			return graft_fail_memory(err);
 	}

@@ -126,7 +126,7 @@ static int start_daemon(struct keeping *keeping, struct graft_error *err)
 
 /* ---- end ---- */
 
-/* Restores the compute mode. */
+/* Restores the compute mode. If that fails, what it was stays known for another attempt. */
 static void set_shared(const struct keeping *keeping)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -139,7 +139,8 @@ static void set_shared(const struct keeping *keeping)
 		return;
 	if (strcmp(mode, GRAFT_MPS_EXCLUSIVE) != 0 && graft_mps_set_mode(&keeping->mps, keeping->gpu, mode, &err) < 0)
 		graft_warn(keeping->log, "%s keeps its compute mode: %s", keeping->gpu, err.msg);
-	remove_file(keeping, GRAFT_LEASE_MPS_MODE);
+	else
+		remove_file(keeping, GRAFT_LEASE_MPS_MODE);
 }
 
 static void end_daemon(const struct keeping *keeping)

@@ -283,7 +283,7 @@ LINKS
   "$work/nvidia-cuda-mps-control" 1000 3>&- 4>&- &
   echo $! | tee -a "$work/pids" >"$table/mps/$gpu/pipe/nvidia-cuda-mps-control.pid"
   run -0 lease doctor
-  [[ $output == *"warning: $gpu: its MPS daemon has no keeper to end it"* ]]
+  [[ $output == *"warning: $gpu: MPS has no keeper to end it and to reset the compute mode"* ]]
   lease run --share -- true
   has_daemons 1
   [ "$(daemons)" = "$(cat "$work/daemon")" ]
@@ -305,6 +305,49 @@ LINKS
   has_daemons 1 || die "keepers: $(keepers), daemons: $(daemons); $(cat "$table/mps/$gpu/keeper.log")"
   lease release "$(cat "$work/id")"
   within_seconds 20 no_daemon
+}
+
+# hangs: from now on the daemon does not answer; whoever asks it is in $work/pids. keeper_dies: at that point.
+hangs() { on_host mount --bind "$work/hang" /usr/bin/nvidia-cuda-mps-control; }
+answers() { on_host umount /usr/bin/nvidia-cuda-mps-control; }
+keeper_dies() {
+  within_seconds 10 eval '[[ $(modes) == Exclusive_Process* && -n $(keepers) ]]' || die "$(modes)" || return
+  kill -9 "$(keepers)"
+  within_seconds 5 eval '[ -z "$(keepers)" ]'
+}
+
+@test "MPS: a keeper is killed while it starts: another one starts, or doctor resets the compute mode" {
+  local gpu
+  mps
+  gpu=$(uuid_of 0)
+  printf '#!/bin/sh\necho $$ >>"%s"\nexec sleep 60\n' "$work/pids" >"$work/hang"
+  chmod 0755 "$work/hang"
+  hangs
+  lease acquire --share --for 1h >"$work/id" 2>&1 3>&- 4>&- &
+  keeper_dies
+  answers
+  wait $! || die "$(cat "$work/id")"
+  has_daemons 1
+  lease release "$(cat "$work/id")"
+  within_seconds 20 no_daemon
+  [ "$(modes)" = "Default Default Default Default" ]
+  # The second one, too.
+  hangs
+  lease acquire --share --for 1h >"$work/said" 2>&1 3>&- 4>&- &
+  keeper_dies
+  keeper_dies
+  ! wait $! || die "$(cat "$work/said")" || return
+  [[ $(cat "$work/said") == *"$gpu cannot be shared: MPS is not ready after 5 s"* ]] || die "$(cat "$work/said")"
+  answers
+  [[ $(modes) == Exclusive_Process* ]]
+  [ "$(count_held)" = 0 ]
+  run -0 lease doctor
+  [[ $output == *"warning: $gpu: MPS has no keeper to end it and to reset the compute mode"* ]] || die "$output"
+  lease doctor --repair
+  within_seconds 20 no_daemon
+  [ "$(modes)" = "Default Default Default Default" ]
+  run -0 lease doctor
+  [[ $output != *keeper* ]] || die "$output"
 }
 
 @test "MPS: a driver without it, one that fails, and a compute mode that is left alone" {
