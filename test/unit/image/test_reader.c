@@ -36,6 +36,7 @@ struct fixture {
 	struct graft_image_root root;
 	struct graft_arena *arena;
 	char lines[512];
+	size_t n_lines;
 };
 
 static int setup(void **state)
@@ -76,6 +77,7 @@ static void write_line(void *arg, enum graft_log_level level, const char *file, 
 	struct fixture *f = arg;
 	size_t used = strlen(f->lines);
 
+	f->n_lines++;
 	(void)snprintf(f->lines + used, sizeof(f->lines) - used, "%d %s %s\n", (int)level, file, message);
 }
 
@@ -328,6 +330,153 @@ static void test_confined(void **state)
 	assert_int_equal(answer.number & ~(has_seccomp() ? 0 : by_calls), 0);
 }
 
+/* ---- what a child can say that an image has taken over ---- */
+
+/* What is sent instead of an answer. The header is that of reader.c. */
+struct hostile_answer {
+	const char *text;
+	uint32_t too_long, n_bytes, no_memory; /* beyond what the header promises: the child ends */
+	enum graft_status status;
+	const char *message;
+};
+
+#define MALFORMED "the answer of the image's reader is malformed: "
+#define LONG      "the answer of the image's reader is too long"
+#define GONE      "the reader of the container's image ended without an answer"
+#define NOTE(level, file) \
+	"{\"level\": " level ", \"line\": 4294967295, \"file\": \"" file "\", \"text\": \"a\\nb\\u001b[2J\"}"
+
+static const struct hostile_answer hostile_answers[] = {
+	{ "", 0, 0, 0, GRAFT_FORMAT, MALFORMED },
+	{ "{", 0, 0, 0, GRAFT_FORMAT, MALFORMED },
+	{ "[]", 0, 0, 0, GRAFT_FORMAT, MALFORMED "document: must be an object" },
+	{ "{}{}", 0, 0, 0, GRAFT_FORMAT, MALFORMED },
+	{ "{\"x\": 1}", 0, 0, 0, GRAFT_FORMAT, MALFORMED "x: unknown member" },
+	{ "{\"answer\": []}", 0, 0, 0, GRAFT_FORMAT, MALFORMED "answer: must be an object" },
+	{ "{\"answer\": {\"number\": -1}}", 0, 0, 0, GRAFT_FORMAT, MALFORMED "answer.number: must not be negative" },
+	{ "{\"answer\": {\"number\": 4294967296}}", 0, 0, 0, GRAFT_FORMAT,
+	  MALFORMED "answer.number: number out of range" },
+	{ "{\"answer\": {\"number\": 18446744073709551616}}", 0, 0, 0, GRAFT_FORMAT, MALFORMED },
+	{ "{\"answer\": {\"number\": 1.5}}", 0, 0, 0, GRAFT_FORMAT, MALFORMED "answer.number: must be a whole number" },
+	{ "{\"answer\": {\"text\": 1}}", 0, 0, 0, GRAFT_FORMAT, MALFORMED "answer.text: must be a string" },
+	{ "{\"answer\": {\"text\": \"a\\u0000b\"}}", 0, 0, 0, GRAFT_FORMAT,
+	  MALFORMED "answer.text: contains a NUL character" },
+	{ "{\"answer\": {\"text\": \"\xff\"}}", 0, 0, 0, GRAFT_FORMAT, MALFORMED },
+	{ "{\"notes\": [{}]}", 0, 0, 0, GRAFT_FORMAT, MALFORMED "notes[0].file: is missing" },
+	{ "{\"notes\": {\"file\": \"x\"}}", 0, 0, 0, GRAFT_FORMAT, MALFORMED "notes: must be a list" },
+	{ "{\"status\": 4711}", 0, 0, 0, GRAFT_FORMAT, "the answer of the image's reader is malformed" },
+	{ "{\"status\": 4294967295}", 0, 0, 0, GRAFT_FORMAT, "the answer of the image's reader is malformed" },
+	{ "{\"status\": 1, \"sys\": 4096}", 0, 0, 0, GRAFT_FORMAT, "the answer of the image's reader is malformed" },
+	{ "{\"status\": 1, \"message\": \"%s%n%99999d\"}", 0, 0, 0, (enum graft_status)1, "%s%n%99999d" },
+	{ "", (4u << 20) + 1, 0, 0, GRAFT_FORMAT, LONG },
+	{ "", UINT32_MAX, 0, 0, GRAFT_FORMAT, LONG },
+	{ "{}", 0, (12u << 20) + 1, 0, GRAFT_FORMAT, LONG },
+	{ "{}", 0, UINT32_MAX, 0, GRAFT_FORMAT, LONG },
+	{ "{}", 1, 0, 0, GRAFT_INTERNAL, GONE },
+	{ "{}", 0, 1, 0, GRAFT_INTERNAL, GONE },
+	{ NULL, 0, 0, 0, GRAFT_INTERNAL, GONE },
+	{ "", 0, 0, 1, GRAFT_NO_MEMORY, "memory allocation failed" },
+	/* Lines for the log count only below the level of errors, and from a file of ours. */
+	{ "{\"notes\": [" NOTE("0", "reader.c") ", " NOTE("4", "reader.c") ", " NOTE(
+	      "4294967295",
+	      "reader.c") ", " NOTE("1",
+				    "../x") ", " NOTE("1",
+						      "A b") ", " NOTE("1",
+								       "reader.c") "], \"answer\": {\"number\": 7}}",
+	  0, 0, 0, GRAFT_OK, NULL },
+};
+
+/* Finds the only socket that the child has, as code of an attacker would. */
+static int find_socket(void)
+{
+	struct stat st;
+
+	for (int fd = 0; fd < 64; fd++)
+		if (fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode))
+			return fd;
+	return -1;
+}
+
+static int say_hostile(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+		       struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+{
+	const struct hostile_answer *row = &hostile_answers[*(const uint32_t *)arg];
+	uint32_t length = row->text ? (uint32_t)strlen(row->text) : 0;
+	const uint32_t header[4] = { length + row->too_long, row->n_bytes, row->no_memory, 0 };
+	int fd = find_socket();
+
+	if (write(fd, header, row->text ? sizeof(header) : 3) > 0 && length > 0)
+		length -= (uint32_t)write(fd, row->text, length);
+	_exit((int)length);
+}
+
+static void test_hostile_answers(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t i = 0; i < GRAFT_COUNT(hostile_answers); i++) {
+		const struct hostile_answer *row = &hostile_answers[i];
+		struct graft_error err = { .status = GRAFT_OK };
+		struct answer answer;
+		int rc = ask(f, say_hostile, i, &answer, &err);
+
+		if (rc != (row->status == GRAFT_OK ? 0 : -1) || err.status != row->status ||
+		    (row->message && strncmp(err.msg, row->message, strlen(row->message)) != 0))
+			fail_msg("row %u: %d, status %d, %s", i, rc, (int)err.status, err.msg);
+		if (rc == 0)
+			assert_int_equal(answer.number, 7);
+		(void)graft_budget_end_child(f->root.budget);
+	}
+	assert_string_equal(f->lines, "1 reader.c a?b?[2J\n");
+	/* Whatever one has said, the next one is asked. */
+	assert_int_not_equal(ask_who(f), 0);
+}
+
+/* As much as an answer may be, of what costs most to parse and to log. */
+static int say_much(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+		    struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+{
+	static const char *const parts[][3] = {
+		{ "{\"answer\": [", "{},", "{}]}" },
+		{ "{\"notes\": [", NOTE("1", "reader.c") ",", NOTE("1", "reader.c") "]}" },
+		{ "", "[", "" },
+		{ "{\"answer\": {", "\"text\": \"\",", "\"number\": 7}}" },
+	};
+	const char *const *part = parts[*(const uint32_t *)arg];
+	const size_t max = (size_t)4 << 20, n = (max - strlen(part[0]) - strlen(part[2])) / strlen(part[1]);
+	uint32_t header[4] = { (uint32_t)(strlen(part[0]) + n * strlen(part[1]) + strlen(part[2])) };
+	char *text = graft_arena_alloc(arena, max + 1), *at = text;
+
+	at = stpcpy(at, part[0]);
+	for (size_t i = 0; i < n; i++)
+		at = stpcpy(at, part[1]);
+	(void)stpcpy(at, part[2]);
+	if (write(find_socket(), header, sizeof(header)) == sizeof(header))
+		for (size_t done = 0; done < header[0];)
+			done += (size_t)write(find_socket(), text + done, header[0] - done);
+	_exit(0);
+}
+
+static void test_much(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const messages[] = { MALFORMED "answer: must be an object", "", MALFORMED "invalid JSON",
+						"" };
+
+	for (uint32_t i = 0; i < GRAFT_COUNT(messages); i++) {
+		struct graft_error err = { .status = GRAFT_OK };
+		struct answer answer;
+		int rc = ask(f, say_much, i, &answer, &err);
+
+		assert_int_equal(rc, messages[i][0] == '\0' ? 0 : -1);
+		assert_int_equal(err.status, rc == 0 ? GRAFT_OK : GRAFT_FORMAT);
+		assert_memory_equal(err.msg, messages[i], strlen(messages[i]));
+		(void)graft_budget_end_child(f->root.budget);
+	}
+	/* Of the second. */
+	assert_int_equal(f->n_lines, 256);
+}
+
 /* ---- what becomes of one that misbehaves ---- */
 
 static int spin(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
@@ -450,6 +599,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_confined, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_answers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_much, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ends_without_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_spins, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_zero_if_late, setup, teardown),
