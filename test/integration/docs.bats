@@ -276,30 +276,32 @@ daemons_of_page() {
 
 # --- LXC ---
 
-@test "docs/lxc.md" {
-  page_machine dgx-h100
-  root=$machine/lxc/train/rootfs
-  mkdir -p "$root"
-  cp -a "$(image small)/." "$root"
-  chown --recursive --no-dereference 100000:100000 "$root"
-  chmod a+rx "$machine/lxc" "$machine/lxc/train"
-  printf 'root:100000:65536\n' >"$machine/subid"
-  on_host mount --bind "$machine/subid" /etc/subuid
-  on_host mount --bind "$machine/subid" /etc/subgid
-  on_host mkdir -p /run/lxc
-  on_host mount --bind "$machine/lxc" /var/lib/lxc
-  show_whole_proc
-  cat >"$machine/lxc/train/config" <<CONFIG
-lxc.rootfs.path = dir:/var/lib/lxc/train/rootfs
-lxc.idmap = u 0 100000 65536
-lxc.idmap = g 0 100000 65536
-lxc.uts.name = train
+# lxc_image: ubuntu noble, where lxc-create keeps what it downloaded.
+lxc_image() {
+  local kept=$machine/noble
+  mkdir -p "$kept/default"
+  page_root small | xz -0 >"$kept/default/rootfs.tar.xz"
+  cat >"$kept/default/config" <<CONFIG
 lxc.autodev = 1
 lxc.mount.auto = proc:mixed
-lxc.net.0.type = empty
-lxc.apparmor.profile = unconfined
 lxc.init.cmd = /bin/sleep infinity
-lxc.cgroup.dir = $machine_cgroup
 CONFIG
+  echo 4102444800 >"$kept/default/expiry"
+  on_host mkdir -p "$1"
+  on_host cp -r "$kept/default" "$1"
+}
+
+@test "docs/lxc.md" {
+  page_machine dgx-h100
+  mkdir "$machine/lxc"
+  chmod a+rx "$machine/lxc"
+  on_host mkdir -p /run/lxc /var/lib/lxc
+  on_host mount --bind "$machine/lxc" /var/lib/lxc
+  show_whole_proc
+  printf '%s\n' "lxc.net.0.type = empty" "lxc.apparmor.profile = unconfined" "lxc.cgroup.dir = $machine_cgroup" |
+    on_host tee /etc/lxc/default.conf >/dev/null
+  lxc_image /var/cache/lxc/download/ubuntu/noble/amd64
+  # Before root's containers have IDs of their own.
+  "$work/shell" root "lxc-create --name privileged --template download -- --dist ubuntu --release noble --arch amd64"
   run_page lxc
 }

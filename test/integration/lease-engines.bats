@@ -279,7 +279,7 @@ holds_two() {
   grep -F 'This hook currently only works in unprivileged mode.' "$work/log"
   is_held 0
   # The hook of docs/lxc.md.
-  sed -n '/^```text file=gpu-hook$/,/^```$/{/^```/!p}' "$top/docs/lxc.md" >"$work/hook"
+  sed -n '/^```sh file=\/etc\/lxc\/gpu-hook$/,/^```$/{/^```/!p}' "$top/docs/lxc.md" >"$work/hook"
   chmod 0755 "$work/hook"
   sed -i "s|^lxc.hook.mount = .*|lxc.hook.mount = $work/hook|" "$work/config"
   inside=/init

@@ -395,7 +395,7 @@ END
 }
 
 @test "Slurm finds GPUs and MIG devices by NVML" {
-  [[ $(slurmd -V 2> /dev/null) == "slurm 22.05"* ]] || skip "the plugin of Debian 12 needs Slurm 22.05"
+  [[ $(slurmd -V 2> /dev/null) == "slurm-wlm 22.05"* ]] || skip "the plugin of Debian 12 needs Slurm 22.05"
   release_root nvml-plugins bookworm
   # shellcheck disable=SC2016
   printf '%s\n' '#!/bin/sh -e
