@@ -30,7 +30,7 @@ page_shell() {
 cd "$work/home"
 enter=($1 \$([ ! -e "$work/named" ] || echo nsenter --uts=/run/uts) env -i PATH="$page_commands:/usr/sbin:/usr/bin:/sbin:/bin" LC_ALL=C)
 case \$1 in
-root) "\${enter[@]}" HOME="$work/home" sh -c "\$2" ;;
+root) "\${enter[@]}" USER=${page_user-root} HOME="$work/home" sh -c "\$2" ;;
 user) "\${enter[@]}" setpriv --reuid 65534 --regid 65534 --clear-groups env USER=nobody HOME="$machine/home" XDG_RUNTIME_DIR=/run/session TMPDIR="$machine/home" sh -c "\$2" ;;
 esac 2>&1 | sed -E '/(: simulated by Graft|: note: the driver is simulated), |^srun: job [0-9]+ (queued|has been allocated)/d'
 exit "\${PIPESTATUS[0]}"
@@ -96,3 +96,33 @@ command_of() {
 }
 
 run_page() { "$top/test/tools/page" run "$top/docs/$1.md" "$work/shell"; }
+
+# enroot_command: "enroot start [--env NAME] NAME COMMAND...": the hooks in their order, then the root in the current directory becomes the process's own.
+enroot_command() {
+  install -m 0755 "$top/test/integration/enroot-hook" "$work/98-nvidia.sh"
+  command_of enroot 'shift
+export ENROOT_ENVIRON=$(mktemp)
+printf "NVIDIA_VISIBLE_DEVICES=all\nNVIDIA_DRIVER_CAPABILITIES=compute,utility\n" >"$ENROOT_ENVIRON"
+if [ "$1" = --env ]; then
+  printf "%s=%s\n" "$2" "$(printenv "$2")" >>"$ENROOT_ENVIRON"
+  shift 2
+fi
+export ENROOT_ROOTFS=$PWD/$1
+shift
+exec unshare --user --map-root-user --mount --propagation private sh -ec "
+mount --rbind \"\$ENROOT_ROOTFS\" \"\$ENROOT_ROOTFS\"
+mount -t tmpfs -o mode=755 tmpfs \"\$ENROOT_ROOTFS/dev\"
+for node in null zero urandom; do
+  : >\"\$ENROOT_ROOTFS/dev/\$node\"
+  mount --bind /dev/\$node \"\$ENROOT_ROOTFS/dev/\$node\"
+done
+mount --rbind /proc \"\$ENROOT_ROOTFS/proc\"
+for hook in \$(ls /etc/enroot/hooks.d 2>/dev/null) '"$work"'/98-nvidia.sh; do
+  [ -e \$hook ] || hook=/etc/enroot/hooks.d/\$hook
+  \$hook 2>>'"$work"'/home/hook.log
+done
+cd \"\$ENROOT_ROOTFS\"
+pivot_root . .
+umount -l .
+exec \"\$@\"" sh "$@"'
+}

@@ -84,13 +84,39 @@ import_docker() {
   run_page docker
 }
 
+# ordinary_containers: LXC, enroot and Podman of the user whom sudo has as its caller.
+ordinary_containers() {
+  rootless true
+  podman_command
+  page_root small | rootless env PATH="$page_commands:$PATH" podman import --quiet - docker.io/library/ubuntu:24.04
+  enroot_command
+  cp -a "$(image small)" "$work/home/train"
+  chown --recursive --no-dereference 65534:65534 "$work/home/train"
+  echo root:100000:65536 >>"$machine/subid"
+  mkdir -p "$machine/lxc/train"
+  cp -a "$(image small)" "$machine/lxc/train/rootfs"
+  printf '#!/bin/sh\nnvidia-smi -L >/answers\n' >"$machine/lxc/train/rootfs/ask"
+  chmod 0755 "$machine/lxc/train/rootfs/ask"
+  chown --recursive --no-dereference 100000:100000 "$machine/lxc/train/rootfs"
+  chmod a+rx "$machine/lxc" "$machine/lxc/train"
+  on_host mkdir -p /run/lxc /var/lib/lxc
+  on_host mount --bind "$machine/lxc" /var/lib/lxc
+  printf '%s\n' "lxc.rootfs.path = dir:/var/lib/lxc/train/rootfs" "lxc.idmap = u 0 100000 65536" "lxc.idmap = g 0 100000 65536" \
+    "lxc.uts.name = train" "lxc.autodev = 1" "lxc.mount.auto = proc:mixed" "lxc.net.0.type = empty" "lxc.apparmor.profile = unconfined" \
+    "lxc.init.cmd = /ask" "lxc.cgroup.dir = $machine_cgroup" "lxc.hook.mount = /usr/share/lxc/hooks/nvidia" \
+    "lxc.environment = NVIDIA_DRIVER_CAPABILITIES=compute,utility" "lxc.environment = NVIDIA_VISIBLE_DEVICES" >"$machine/lxc/train/config"
+}
+
 @test "docs/leases.md, docs/leases-admin.md" {
+  export page_user=nobody
   docker_machine dgx-h100
+  ordinary_containers
   command_of sudo 'SUDO_USER=nobody SUDO_UID=65534 exec "$@"'
   import_docker "$ubuntu" debian
   # So that it finds the hook.
   "$work/shell" root "systemctl restart docker"
   run_page leases
+  [ "$(grep -c '^GPU ' "$machine/lxc/train/rootfs/answers")" -eq 2 ]
   run_page leases-admin
 }
 
@@ -127,6 +153,7 @@ exit 1"
 
 @test "docs/docker.md, docs/leases.md with a newer Docker, and one without root" {
   newer_engines
+  export page_user=nobody
   docker_machine dgx-h100
   import_docker "$cuda" debian "${cuda_variables[@]}"
   import_docker "$pytorch" debian "${pytorch_variables[@]}"
@@ -135,7 +162,7 @@ exit 1"
   on_host docker swarm init --advertise-addr 127.0.0.1 --listen-addr 127.0.0.1:2377 >/dev/null
   run_page docker
   command_of sudo 'SUDO_USER=nobody SUDO_UID=65534 exec "$@"'
-  podman_command
+  ordinary_containers
   page_root small | on_host env PATH="$page_commands:$PATH" podman import --quiet - docker.io/library/ubuntu:24.04
   run_page leases
 }
@@ -152,6 +179,7 @@ if [ \"\$(id -u)\" = 0 ]; then
   store='--root $machine/podman/root --runroot /run/podman --tmpdir /run/podman-tmp --storage-driver overlay' group=--cgroup-parent=/$machine_cgroup
 else
   store='--root $machine/rootless/root --runroot /run/rootless --tmpdir /run/session/tmp --storage-driver vfs' group=
+  export HOME=$machine/home TMPDIR=$machine/home XDG_RUNTIME_DIR=/run/session
 fi
 verb=\$1
 shift
@@ -261,6 +289,29 @@ daemons_of_page() {
   run_page device-plugin
   run_page feature-discovery
   run_page nri
+}
+
+# The configuration that the page has, with a node that is named instead of those of a cluster: Debian's Prometheus cannot ask an API server.
+@test "docs/device-plugin.md: Prometheus reads the metrics" {
+  local prometheus status=0
+  prometheus=$("$top/test/tools/release-root" prometheus bookworm 2>"$work/why") || status=$?
+  [ "$status" -ne 77 ] || skip "$(tail -n 1 "$work/why")"
+  [ "$status" -eq 0 ]
+  page_machine dgx-h100
+  daemons_of_page
+  on_host nvidia-device-plugin --kubelet-socket "$work/kubelet.sock" --plugin-registry "" --listen 127.0.0.1:9400 2>"$work/log" 3>&- 4>&- &
+  within 20 grep -q '/dev/nvidia7' "$work/log"
+  on_host curl --silent --fail http://127.0.0.1:9400/metrics >"$work/metrics"
+  "$prometheus/usr/bin/promtool" check metrics <"$work/metrics"
+  sed -n '/^```yaml file=prometheus.yml$/,/^```$/{/^```/!p}' "$top/docs/device-plugin.md" |
+    sed "s/kubernetes_sd_configs: .*/static_configs: [{targets: ['127.0.0.1:10250']}]/; s/^scrape_configs:/global: {scrape_interval: 1s, scrape_timeout: 1s}\n&/" >"$work/prometheus.yml"
+  "$prometheus/usr/bin/promtool" check config "$work/prometheus.yml"
+  on_host "$prometheus/usr/bin/prometheus" --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" --web.listen-address=127.0.0.1:9090 \
+    2>"$work/prometheus.log" 3>&- 4>&- &
+  query() { on_host curl --silent --get --data-urlencode "query=$1" http://127.0.0.1:9090/api/v1/query | jq -r '.data.result[] | [.metric.instance, .value[1]] | join(" ")'; }
+  is_up() { [ "$(query up)" = "127.0.0.1:9400 1" ]; }
+  within 30 is_up || die "$(tail -n 5 "$work/prometheus.log")"
+  [ "$(query 'graft_device_plugin_devices{resource="nvidia.com/gpu",health="Healthy"}')" = "127.0.0.1:9400 8" ]
 }
 
 @test "docs/kubernetes-install.md: the image" {

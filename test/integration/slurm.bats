@@ -78,28 +78,7 @@ exit 1'
     mkdir -p "$work/home/$directory/var/tmp"
     chown -R --no-dereference 65534:65534 "$work/home/$directory"
   done
-  install -m 0755 "$top/test/integration/enroot-hook" "$work/98-nvidia.sh"
-  # enroot start NAME COMMAND...: the hooks in their order, then the root becomes the process's own.
-  command_of enroot 'shift
-export ENROOT_ROOTFS=$PWD/$1 ENROOT_ENVIRON=$(mktemp)
-shift
-printf "NVIDIA_VISIBLE_DEVICES=all\nNVIDIA_DRIVER_CAPABILITIES=compute,utility\n" >"$ENROOT_ENVIRON"
-exec unshare --user --map-root-user --mount --propagation private sh -ec "
-mount --rbind \"\$ENROOT_ROOTFS\" \"\$ENROOT_ROOTFS\"
-mount -t tmpfs -o mode=755 tmpfs \"\$ENROOT_ROOTFS/dev\"
-for node in null zero urandom; do
-  : >\"\$ENROOT_ROOTFS/dev/\$node\"
-  mount --bind /dev/\$node \"\$ENROOT_ROOTFS/dev/\$node\"
-done
-mount --rbind /proc \"\$ENROOT_ROOTFS/proc\"
-for hook in \$(ls /etc/enroot/hooks.d) '"$work"'/98-nvidia.sh; do
-  [ -e \$hook ] || hook=/etc/enroot/hooks.d/\$hook
-  \$hook 2>>'"$work"'/home/hook.log
-done
-cd \"\$ENROOT_ROOTFS\"
-pivot_root . .
-umount -l .
-exec \"\$@\"" sh "$@"'
+  enroot_command
 }
 
 # The tests below need the configuration that the page writes.
