@@ -33,9 +33,10 @@ struct graft_mount_attr {
 	uint64_t attr_set, attr_clr, propagation, userns_fd;
 };
 
-#define GRAFT_STATX_TYPE  0x001u
-#define GRAFT_STATX_INO   0x100u
-#define GRAFT_STATX_BTIME 0x800u
+#define GRAFT_STATX_TYPE      0x001u
+#define GRAFT_STATX_INO       0x100u
+#define GRAFT_STATX_BTIME     0x800u
+#define GRAFT_STATX_DONT_SYNC 0x4000 /* AT_STATX_DONT_SYNC */
 
 /*
  * struct statx under a name of our own: musl only has it since 1.2.5, and <linux/stat.h> conflicts

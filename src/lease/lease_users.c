@@ -3,6 +3,7 @@
 #include "lease/lease_users.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/listing.h"
 #include "base/strings.h"
+#include "base/sys.h"
 
 #define GPU_MAJOR     195u
 #define MODESET_MINOR 254u /* nvidia-modeset, for displays; 255 is nvidiactl */
@@ -41,6 +43,26 @@ bool graft_lease_user_has(const struct graft_lease_user *user, uint32_t node_maj
 	return has_open_node(user, makedev(node_major, node_minor));
 }
 
+/*
+ * Whether it is a character device, and which. SECURITY: the file may be on a network file system,
+ * or one of FUSE, that does not answer, so the file system is not asked.
+ */
+static bool is_open_node(int directory_fd, const char *name, dev_t *ret_node)
+{
+	struct graft_statx known;
+	struct stat st;
+
+	if (graft_statx(directory_fd, name, GRAFT_STATX_DONT_SYNC, GRAFT_STATX_TYPE, &known) == 0) {
+		*ret_node = makedev(known.rdev_major, known.rdev_minor);
+		return S_ISCHR(known.mode);
+	}
+	/* Without statx(2) (an old seccomp filter) it has to be. */
+	if ((errno != ENOSYS && errno != EPERM) || fstatat(directory_fd, name, &st, 0) < 0)
+		return false;
+	*ret_node = st.st_rdev;
+	return S_ISCHR(st.st_mode);
+}
+
 /* Fills nodes. Returns whether there is a GPU's among them. */
 static bool read_nodes(const struct graft_root *root, const char *pid, struct graft_arena *arena,
 		       struct graft_lease_user *user)
@@ -64,16 +86,15 @@ static bool read_nodes(const struct graft_root *root, const char *pid, struct gr
 		return false;
 	user->uid = st.st_uid;
 	while ((entry = readdir(stream))) {
-		dev_t *node;
+		dev_t *node, open_node;
 
-		if (fstatat(dirfd(stream), entry->d_name, &st, 0) < 0 || !S_ISCHR(st.st_mode) ||
-		    has_open_node(user, st.st_rdev))
+		if (!is_open_node(dirfd(stream), entry->d_name, &open_node) || has_open_node(user, open_node))
 			continue;
-		gpu |= is_gpu(st.st_rdev);
+		gpu |= is_gpu(open_node);
 		node = graft_arena_push(arena, &user->nodes, &user->n_nodes, sizeof(*node));
 		if (!node)
 			return false;
-		*node = st.st_rdev;
+		*node = open_node;
 	}
 	return gpu;
 }

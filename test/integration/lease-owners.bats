@@ -179,6 +179,32 @@ sees_stranger() {
   within_seconds 10 test -e "$work/started"
 }
 
+# A file system of FUSE, whose program answers nothing.
+@test "busy = open: a file that a process has open on a file system that hangs holds nobody up" {
+  local pid directory
+  printf 'busy = "open"\n' >>"$config"
+  mkdir "$work/hangs"
+  cat >"$work/hang" <<'PYTHON'
+import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+fuse = os.open("/dev/fuse", os.O_RDWR)
+if libc.unshare(0x20000) or libc.mount(b"x", b"/", None, 0x44000, None) or libc.mount(
+        b"x", sys.argv[1].encode(), b"fuse", 0, f"fd={fuse},rootmode=40000,user_id=0,group_id=0,allow_other".encode()):
+    sys.exit(os.strerror(ctypes.get_errno()))
+directory = os.open(sys.argv[1], os.O_PATH)
+with open(sys.argv[2], "w", encoding="ascii") as stream:
+    stream.write(f"{os.getpid()} {directory}\n")
+signal.pause()
+PYTHON
+  [ -c /dev/fuse ] || skip "there is no /dev/fuse"
+  /usr/bin/python3 "$work/hang" "$work/hangs" "$work/hung" 3>&- 4>&- &
+  echo $! >>"$work/pids"
+  within_seconds 10 test -s "$work/hung"
+  read -r pid directory <"$work/hung"
+  run -137 timeout --signal KILL 1 stat -L "/proc/$pid/fd/$directory"
+  timeout --signal KILL 20 nsenter --target "$(cat "$BATS_FILE_TMPDIR/host.pid")" --mount "$ctk" --quiet lease explain any:2
+}
+
 @test "enforce and busy = open: a GPU that is used without a lease is refused to who names it" {
   make_shared
   sed -i 's/"on"/"enforce"/' "$config"
