@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "formats/cdi/cdi.h"
 #include "request/claim.h"
 #include "request/container_words.h"
@@ -75,21 +76,25 @@ static bool is_kind_allowed(const struct reading *r, const char *kind, size_t le
  * hooks, and many are not meant for everyone. A refusal is an error: a container must not start
  * without what it requests.
  */
-static int check_kinds(const struct reading *r, const struct variables *variables, struct graft_error *err)
+static int check_kinds(const struct reading *r, const struct variables *variables, bool annotations,
+		       struct graft_error *err)
 {
+	const char *whose = annotations ? "annotations, which Podman also takes from images,"
+					: "variables of containers";
+	const char *instead = annotations ? "" : "an annotation or ";
+
 	for (size_t i = 0; i < variables->words.n; i++) {
 		const char *device = variables->words.items[i];
 		size_t length = strcspn(device, "=");
 
 		if (!graft_cdi_is_qualified(device) || is_kind_allowed(r, device, length))
 			continue;
-		return graft_fail(
-		    err, GRAFT_INVALID, 0,
-		    "%s asks for the CDI device '%.100s': variables of containers may not name devices of the kind "
-		    "'%.*s'; request it with an annotation or a volume mount, or add the kind "
-		    "to nvidia-container-runtime.modes.cdi.allowed-envvar-kinds in %s",
-		    variables->names, device, (int)(length < 100 ? length : 100), device,
-		    r->config->file ? r->config->file : "config.toml");
+		return graft_fail(err, GRAFT_INVALID, 0,
+				  "%s asks for the CDI device '%.100s': %s may not name devices of the kind "
+				  "'%.*s'; request it with %sa volume mount, or add the kind "
+				  "to nvidia-container-runtime.modes.cdi.allowed-envvar-kinds in %s",
+				  variables->names, device, whose, (int)(length < 100 ? length : 100), device, instead,
+				  r->config->file ? r->config->file : "config.toml");
 	}
 	return 0;
 }
@@ -160,7 +165,7 @@ static int read_environment(const struct reading *r, struct graft_error *err)
 		graft_words_reduce(&variables.words);
 	if (variables.words.n == 0 || !may_use_environment(r, variables.names, "devices"))
 		return 0;
-	if (check_kinds(r, &variables, err) < 0)
+	if (check_kinds(r, &variables, false, err) < 0)
 		return -1;
 	container->devices = variables.words;
 	container->origin = GRAFT_ORIGIN_ENVIRONMENT;
@@ -195,6 +200,35 @@ static int read_channels(const struct reading *r, const struct graft_strings *of
 }
 
 /*
+ * QUIRK: Podman gives a container the annotations of its image. The image can set further keys, but
+ * not remove those that Podman sets.
+ */
+static bool has_annotations_of_image(const struct graft_oci_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_annotations; i++) {
+		const struct graft_oci_annotation *annotation = &spec->annotations[i];
+
+		if (graft_starts_with(annotation->key, "io.podman.annotations.") ||
+		    (strcmp(annotation->key, "io.container.manager") == 0 && strcmp(annotation->value, "libpod") == 0))
+			return true;
+	}
+	return false;
+}
+
+/* SECURITY: what an image may set counts no more than its variables do. */
+static int check_annotations(const struct reading *r, struct graft_strings *words, struct graft_error *err)
+{
+	const struct variables annotations = { "an annotation", *words };
+
+	if (words->n == 0 || !has_annotations_of_image(r->spec))
+		return 0;
+	if (may_use_environment(r, annotations.names, "devices"))
+		return check_kinds(r, &annotations, true, err);
+	words->n = 0;
+	return 0;
+}
+
+/*
  * SPEC runtime-and-hook 4.7: annotations, else volume mounts, else the environment; never a
  * mixture.
  */
@@ -203,8 +237,9 @@ static int read_container_devices(const struct reading *r, bool annotations, str
 	struct graft_container *container = r->container;
 	struct graft_strings of_annotations = { .n = 0 }, of_mounts = { .n = 0 }, channels = { .n = 0 };
 
-	if (annotations && graft_words_of_annotations(r->spec, &r->config->runtime.cdi_annotation_prefixes, r->arena,
-						      &of_annotations, err) < 0)
+	if (annotations && (graft_words_of_annotations(r->spec, &r->config->runtime.cdi_annotation_prefixes, r->arena,
+						       &of_annotations, err) < 0 ||
+			    check_annotations(r, &of_annotations, err) < 0))
 		return -1;
 	if (r->config->accept_volume_mounts &&
 	    graft_words_of_mounts(r->spec, r->log, r->arena, &of_mounts, &channels, err) < 0)

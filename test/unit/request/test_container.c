@@ -462,7 +462,9 @@ static void expect_refused_kind(const char *message, const char *entry, const ch
 /* CDI devices that a variable names; NULL: it is refused. Annotations and mounts are another's word. */
 static void test_kinds(void **state)
 {
-#define NIC "vendor.example/nic"
+#define NIC     "vendor.example/nic"
+#define PODMAN  "io.podman.annotations."
+#define MANAGER "io.container.manager"
 	static const struct {
 		struct input input;
 		const char *devices;
@@ -484,6 +486,19 @@ static void test_kinds(void **state)
 		{ { .env = { NVD NIC "=0" }, .annotations = { { "p/a", NIC "=1" } }, .prefixes = { "p/" } }, NIC "=1" },
 		{ { .env = { NVD NIC "=0" }, .mounts = { DIRECTORY "/cdi/" NIC "/1" }, .accept_mounts = true },
 		  NIC "=1" },
+		/* Podman's annotations may be the image's */
+		{ { .annotations = { { MANAGER, "cri-o" }, { "p/a", NIC "=1" } }, .prefixes = { "p/" } }, NIC "=1" },
+		{ { .annotations = { { "p/a", "nvidia.com/gpu=1" }, { PODMAN "init", "FALSE" } },
+		    .prefixes = { "p/" } },
+		  "nvidia.com/gpu=1" },
+		{ { .annotations = { { "p/a", NIC "=1" }, { PODMAN "init", "FALSE" } },
+		    .prefixes = { "p/" },
+		    .kinds = { NIC } },
+		  NIC "=1" },
+		{ { .annotations = { { "p/a", "nvidia.com/gpu=1" }, { PODMAN "init", "FALSE" } },
+		    .prefixes = { "p/" },
+		    .refuse_unprivileged = true },
+		  "-" },
 		/* no CDI names */
 		{ { .env = { NVD "vendor.example/nic" } }, "vendor.example/nic" },
 		{ { .env = { NVD "MIG-GPU-a/1/2" } }, "MIG-GPU-a/1/2" },
@@ -542,6 +557,29 @@ static void test_the_refusal_of_a_kind(void **state)
 	(void)snprintf(entry, sizeof(entry), NVD "vendor.example/c%084d", 0);
 	expect_refused_kind(err.msg, entry, "/etc/x.toml");
 	(void)graft_arena_free(r.arena);
+}
+
+/* Podman passes the annotations of an image on, so other kinds are refused there. */
+static void test_annotations_of_podman(void **state)
+{
+	static const struct graft_oci_annotation marks[] = { { PODMAN "init", "FALSE" }, { MANAGER, "libpod" } };
+
+	for (size_t i = 0; i < GRAFT_COUNT(marks); i++) {
+		struct input input = { .annotations = { { "p/a", NIC "=1" }, marks[i] }, .prefixes = { "p/" } };
+		struct graft_error err = { .status = GRAFT_OK };
+		struct read r;
+
+		prepare(&input, &r);
+		r.config.file = "/etc/x.toml";
+		assert_int_equal(graft_container_read(&r.spec, &r.config, true, NULL, r.arena, &r.container, &err), -1);
+		assert_int_equal(err.status, GRAFT_INVALID);
+		assert_string_equal(
+		    err.msg,
+		    "an annotation asks for the CDI device '" NIC "=1': annotations, which Podman also takes "
+		    "from images, may not name devices of the kind '" NIC "'; request it with a volume mount, or add "
+		    "the kind to nvidia-container-runtime.modes.cdi.allowed-envvar-kinds in /etc/x.toml");
+		(void)graft_arena_free(r.arena);
+	}
 }
 
 /* SPEC runtime-and-hook 4.10, 14.10, 14.14 */
@@ -883,6 +921,7 @@ int main(void)
 		cmocka_unit_test(test_additions),
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_the_refusal_of_a_kind),
+		cmocka_unit_test(test_annotations_of_podman),
 		cmocka_unit_test(test_requirements),
 		cmocka_unit_test(test_cuda_versions),
 		cmocka_unit_test(test_capabilities),
