@@ -135,13 +135,17 @@ static inline void world_close(struct world *world)
 	(void)rmdir(world->directory);
 }
 
-/* Turns the loop until the condition holds, or for WORLD_LIMIT_MS. */
+/*
+ * Turns the loop until the condition holds, or for WORLD_LIMIT_MS. One that reads, as hear(), may
+ * hold only once.
+ */
 #define world_until(world, condition)                                                   \
 	({                                                                              \
 		int64_t end_ = graft_clock_ms() + WORLD_LIMIT_MS;                       \
-		while (!(condition) && graft_clock_ms() < end_)                         \
+		bool holds_;                                                            \
+		while (!(holds_ = (condition)) && graft_clock_ms() < end_)              \
 			assert_int_equal(graft_loop_turn(&(world)->loop, 50, NULL), 0); \
-		(condition);                                                            \
+		holds_;                                                                 \
 	})
 
 /* A connection that is spoken to byte by byte. */
