@@ -34,7 +34,11 @@ teardown() { lease_teardown; }
   done
   [ "$(wc -l <"$work/off.calls")" -gt 100 ]
   for mode in off "on"; do
-    diff "$work/none.calls" "$work/$mode.calls" || { diff "$work/none.trace" "$work/$mode.trace" | cut -c 1-150 && return 1; }
+    diff "$work/none.calls" "$work/$mode.calls" && continue
+    # With what they were called with, but for numbers, each of which is another.
+    for name in none $mode; do sed -E 's/0x[0-9a-f]+|[0-9]{2,}/N/g; /^(sendto|clock_gettime)/s/\(.*//' "$work/$name.trace" >"$work/$name.plain"; done
+    diff -U 3 "$work/none.plain" "$work/$mode.plain" | cut -c 1-150
+    return 1
   done
   [ ! -e "$table" ]
 }
