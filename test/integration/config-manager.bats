@@ -20,8 +20,8 @@ setup() {
   export NODE_NAME=worker KUBECONFIG=$api/kubeconfig CONFIG_FILE_SRCDIR=$source CONFIG_FILE_DST=$link PROCESS_TO_SIGNAL=graft-reader-$$
 }
 teardown() {
-  [ ! -e "$work/manager.pid" ] || stop manager
-  [ ! -e "$work/reader.pid" ] || stop reader
+  local name
+  for name in manager reader noise; do [ ! -e "$work/$name.pid" ] || stop "$name"; done
   stop server
   test_teardown
 }
@@ -252,22 +252,17 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
 }
 
 @test "events without end do not put a change off; what could not be applied is tried again" {
-  local noise
   label '"plain"'
   start manager "$program" --send-signal=false 2>"$log"
   within links_to "$source/plain"
-  while :; do : >"$source/..noise"; sleep 0.02; done 3>&- &
-  noise=$!
+  # shellcheck disable=SC2016
+  start noise bash -c 'while :; do : >"$0"; sleep 0.02; done' "$source/..noise"
   printf 'version: v1\n' >"$source/shared"
   label '"later"'
   sleep 0.5
   printf 'version: v1\n' >"$source/later"
-  for _ in $(seq 30); do
-    sleep 0.1
-    ! links_to "$source/later" || break
-  done
-  kill "$noise"
-  links_to "$source/later" || die "$(cat "$log")"
+  within links_to "$source/later"
+  stop noise
   # A directory blocks the link, and is then removed.
   rm "$link"
   mkdir "$link"

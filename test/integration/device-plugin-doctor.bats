@@ -93,7 +93,7 @@ finds() {
   finds device-plugin broken 'serves, but has no socket in the kubelet.s folder /var/lib/kubelet' kubeletRoot
   node 'plugin env; within test -S plugins_registry/nvidia.com-gpu-reg.sock' kubernetes
   finds device-plugin broken 'serves, but no kubelet is connected to it' 'journalctl --unit kubelet'
-  node 'kubelet 0; mkdir "$work/empty"; plugin env FAIL_ON_INIT_ERROR=false CONTAINER_DRIVER_ROOT="$work/empty"; sleep 0.5' kubernetes
+  node 'kubelet 0; mkdir "$work/empty"; plugin env FAIL_ON_INIT_ERROR=false CONTAINER_DRIVER_ROOT="$work/empty"; within grep -q "No devices found" "$work/plugin.log"' kubernetes
   finds device-plugin broken 'offers nothing' 'journalctl --unit nvidia-device-plugin'
 }
 

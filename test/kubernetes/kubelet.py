@@ -836,6 +836,14 @@ def children_of(process):
         return [int(pid) for pid in children.read().split()]
 
 
+def has_open(pid, path):
+    """NVML tells of what the kernel log says after it has opened it."""
+    try:
+        return any(os.readlink("/proc/%d/fd/%s" % (pid, fd)) == path for fd in os.listdir("/proc/%d/fd" % pid))
+    except FileNotFoundError:
+        return False
+
+
 @case
 def health_by_nvml(c):
     """NVML as the only source: an Xid, a GPU that does not answer until it is reset, and a child that dies. All of it from a process without rights."""
@@ -853,7 +861,7 @@ def health_by_nvml(c):
     with open("/proc/%d/maps" % c.plugin.process.pid, encoding="ascii") as maps:
         assert "nvidia-ml" not in maps.read()
     c.kubelet.wait(lambda: "graft_device_plugin_nvml_watched 1\n" in get("/metrics")[1], "NVML's child")
-    time.sleep(1)
+    c.kubelet.wait(lambda: has_open(child, os.path.abspath("kmsg")), "NVML's events")
     write_kernel_log("NVRM: Xid (PCI:%s): 13, pid=1, name=app, of an application" % pci_of_gpu(0))
     write_kernel_log("NVRM: Xid (PCI:%s): 48, pid=1, name=app, Double Bit ECC Error" % pci_of_gpu(2))
     print("# unhealthy after %.3f s" % c.kubelet.wait_for(GPU, GPUS - 1, 5))
@@ -894,7 +902,8 @@ def health_by_both(c):
     os.chmod("kmsg", 0o644)
     c.begin("--health=kmsg,nvml", SIMULATED_KMSG=os.path.abspath("kmsg"))
     c.kubelet.wait(lambda: children_of(c.plugin.process), "the child")
-    time.sleep(1)
+    (child,) = children_of(c.plugin.process)
+    c.kubelet.wait(lambda: has_open(child, os.path.abspath("kmsg")), "NVML's events")
     write_kernel_log("NVRM: Xid (PCI:%s): 48, pid=1, name=app, Double Bit ECC Error" % pci_of_gpu(2))
     c.kubelet.wait_for(GPU, GPUS - 1, 5)
     time.sleep(1)
