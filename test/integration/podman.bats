@@ -45,7 +45,7 @@ podman_run() {
   done
   [ $# -eq 0 ] || shift
   run podman run --rm --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cgroup-parent "/$machine_cgroup" \
-    --cap-add MKNOD --env "PROBE_MINORS=$(host_minors)" "${options[@]}" small "${@:-/probe}"
+    --cap-add MKNOD --env "PROBE_MINORS=$(host_minors)" "${options[@]}" "${image:-small}" "${@:-/probe}"
   read_answers
 }
 
@@ -135,6 +135,15 @@ with_runtime() {
   with_runtime nvidia-container-runtime.legacy podman_run --env NVIDIA_VISIBLE_DEVICES=2 --env NVIDIA_DRIVER_CAPABILITIES=compute,utility
   expect_gpus 2
   expect_libraries /usr/lib64
+}
+
+@test "podman --runtime nvidia-container-runtime: annotations of an image count no more than its variables" {
+  printf 'FROM small\n' >"$work/Containerfile"
+  podman build --quiet --isolation chroot --annotation cdi.k8s.io/x=vendor.example/host=all --tag annotated "$work"
+  image=annotated with_runtime nvidia-container-runtime podman_run
+  [ "$status" -ne 0 ]
+  [[ $output == *"an annotation asks for the CDI device 'vendor.example/host=all': annotations, which Podman also takes from images, may not name devices of the kind 'vendor.example/host'"* ]] ||
+    die "$output"
 }
 
 @test "podman --runtime nvidia-container-runtime: a container that asks for nothing" {
