@@ -262,8 +262,8 @@ make_hook() {
 export PATH=$BATS_FILE_TMPDIR/bin:/usr/sbin:/usr/bin:/sbin:/bin
 exec 2>>"$hook_log"
 state=\$(cat)
-pid=\$(jq -r .pid <<<"\$state")
-root=\$(jq -r .root.path "\$(jq -r .bundle <<<"\$state")/config.json")
+[[ \$state =~ \"pid\"\ *:\ *([0-9]+) ]] && pid=\${BASH_REMATCH[1]}
+[[ \$state =~ \"bundle\"\ *:\ *\"([^\"]+)\" ]] && root=\$(jq -r .root.path "\${BASH_REMATCH[1]}/config.json")
 exec nvidia-container-cli --debug=/dev/stderr ${global[@]@Q} configure ${@@Q} --pid="\$pid" "\$root"
 HOOK
   chmod 0755 "$work/hook"
