@@ -95,6 +95,14 @@ static const char *way_of(const struct graft_case *one, const char *const ways[G
 	return ways[one->engine] ? ways[one->engine] : ways[GRAFT_KEEPER_UNKNOWN];
 }
 
+static const char *how_to_ask(const struct graft_case *one)
+{
+	if (one->engine == GRAFT_KEEPER_DOCKER && one->way == GRAFT_CASE_WAY_RUNTIME)
+		return "Create it again with '--env NVIDIA_VISIBLE_DEVICES=all', which its runtime reads, or with "
+		       "'docker run --gpus all ...'.";
+	return way_of(one, ways_to_ask);
+}
+
 static bool judge_case_request(struct judge *judge)
 {
 	const struct graft_case *one = judge->one;
@@ -134,8 +142,11 @@ static bool judge_case_request(struct judge *judge)
 				 "'accept-nvidia-visible-devices-envvar-when-unprivileged = true' in config.toml.",
 				 "it asks through %s, which config.toml allows only for privileged containers",
 				 asked->ignored);
+	else if (graft_is_in(asked->variables, asked->n_variables, "NVIDIA_VISIBLE_DEVICES=void"))
+		add_case_finding(judge, GRAFT_CASE_REQUEST, GRAFT_LEVEL_WARNING, how_to_ask(one),
+				 "it asks for no GPU (NVIDIA_VISIBLE_DEVICES=void)");
 	else
-		add_case_finding(judge, GRAFT_CASE_REQUEST, GRAFT_LEVEL_WARNING, way_of(one, ways_to_ask),
+		add_case_finding(judge, GRAFT_CASE_REQUEST, GRAFT_LEVEL_WARNING, how_to_ask(one),
 				 "it never asked for a GPU");
 	return asked->wants;
 }
@@ -321,7 +332,15 @@ static void judge_rules(struct judge *judge)
 			denied[n_denied++] = got->nodes[i].path;
 		n_unknown += got->nodes[i].answer == GRAFT_ANSWER_UNKNOWN;
 	}
-	if (n_denied > 0)
+	if (n_denied > 0 && judge->one->way == GRAFT_CASE_WAY_HOOK && judge->health->config.no_cgroups)
+		add_case_finding(
+		    judge, GRAFT_CASE_RULES, GRAFT_LEVEL_BROKEN,
+		    "Run 'nvidia-ctk config --in-place --set nvidia-container-cli.no-cgroups=false', then start the "
+		    "container again.",
+		    "its device cgroup (v%u) does not let it open %s: no-cgroups in config.toml keeps the hook from "
+		    "allowing them",
+		    got->cgroup_version, join_names(judge, denied, n_denied));
+	else if (n_denied > 0)
 		add_case_finding(
 		    judge, GRAFT_CASE_RULES, GRAFT_LEVEL_BROKEN,
 		    "Start the container again. 'nvidia-ctk doctor' reports whether systemd can remove them again.",

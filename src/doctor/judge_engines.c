@@ -3,6 +3,7 @@
  * judge_engines: judges containerd and its variants, CRI-O and Podman, and the files of all
  * engines.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -36,6 +37,42 @@ static void judge_place(struct graft_judge *judge)
 
 /* --- files --- */
 
+static const char *engine_restart_command(struct graft_judge *judge, const struct graft_health_engine *engine)
+{
+	if (strcmp(engine->name, "microk8s") == 0)
+		return "snap restart microk8s";
+	return graft_judge_text(judge, "systemctl restart %s",
+				engine->unit                         ? engine->unit
+				: strcmp(engine->name, "cri-o") == 0 ? "crio"
+								     : engine->name);
+}
+
+bool graft_judge_cannot_start(const struct graft_health_engine *engine)
+{
+	for (size_t i = 0; i < engine->n_files && !engine->running; i++) {
+		const struct graft_health_file *file = &engine->files[i];
+
+		/* What this user cannot read may still be correct. */
+		if (file->problem && file->imported && !strstr(file->problem, strerror(EACCES)))
+			return true;
+	}
+	return false;
+}
+
+/* Returns a clause about the time until a file is corrected, and what to do then. */
+static const char *after_correction(struct graft_judge *judge, const struct graft_health_engine *engine)
+{
+	const char *unit = engine->unit ? engine->unit : engine->name;
+
+	if (engine->running)
+		return "until then nothing in it has an effect";
+	if (engine->kind == GRAFT_ENGINE_PODMAN)
+		return "until then podman does not work";
+	/* systemd gives a unit up that has failed a few times. */
+	return graft_judge_text(judge, "then run 'systemctl reset-failed %s; %s'. Until then it does not start", unit,
+				engine_restart_command(judge, engine));
+}
+
 static void judge_files(struct graft_judge *judge)
 {
 	const struct graft_health *health = judge->health;
@@ -49,7 +86,7 @@ static void judge_files(struct graft_judge *judge)
 				graft_judge_add(judge, GRAFT_CHECK_ENGINES, GRAFT_LEVEL_BROKEN, engine->files[k].path,
 						"%s cannot read it: %s", engine->name, engine->files[k].problem)
 				    ->remedy = graft_judge_file_remedy(judge, engine->files[k].problem,
-								       "until then nothing in it has an effect");
+								       after_correction(judge, engine));
 		}
 		names = graft_judge_text(judge, "%s%s%s", names, i > 0 ? ", " : "", engine->name);
 	}
@@ -78,16 +115,6 @@ static const struct graft_health_file *find_engine_file(const struct graft_healt
 			return &engine->files[i];
 	}
 	return NULL;
-}
-
-static const char *engine_restart_command(struct graft_judge *judge, const struct graft_health_engine *engine)
-{
-	if (strcmp(engine->name, "microk8s") == 0)
-		return "snap restart microk8s";
-	return graft_judge_text(judge, "systemctl restart %s",
-				engine->unit                         ? engine->unit
-				: strcmp(engine->name, "cri-o") == 0 ? "crio"
-								     : engine->name);
 }
 
 const char *graft_judge_configure_command(struct graft_judge *judge, const struct graft_health_engine *engine)
@@ -313,8 +340,10 @@ static void judge_podman(struct graft_judge *judge, const struct graft_health_en
 		graft_judge_add(judge, check, GRAFT_LEVEL_WARNING, engine->name,
 				"there is neither a CDI spec nor a hook for GPUs (unresolvable CDI devices " GPU_KIND
 				"=all)")
-		    ->remedy = graft_judge_text(judge, "Run 'nvidia-ctk cdi generate --output=%s/nvidia.yaml'.",
-						cdi.directory ? cdi.directory : "/etc/cdi");
+		    ->remedy = graft_judge_text(
+		    judge, "%s 'nvidia-ctk cdi generate --output=%s/nvidia.yaml'.",
+		    graft_judge_has_kernel_driver(judge) ? "Run" : "When the driver is loaded (see kernel-module), run",
+		    cdi.directory ? cdi.directory : "/etc/cdi");
 }
 
 void graft_judge_engines(struct graft_judge *judge)

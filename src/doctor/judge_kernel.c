@@ -128,8 +128,9 @@ static const char *module_file(const struct graft_judge *judge)
 	return module ? module->file : NULL;
 }
 
-#define INSTALL_DRIVER                                                                                               \
-	"Install the NVIDIA driver (Debian: 'apt install nvidia-driver', Ubuntu: 'ubuntu-drivers install', others: " \
+#define INSTALL_DRIVER                                                                                             \
+	"Install the NVIDIA driver (Debian: add 'contrib non-free non-free-firmware' to apt's sources, then 'apt " \
+	"update && apt install nvidia-driver'; Ubuntu: 'ubuntu-drivers install'; others: "                         \
 	"https://www.nvidia.com/drivers), then reboot."
 
 /* Reports why the module is not loaded; the most certain sign comes first. */

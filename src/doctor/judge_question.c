@@ -68,6 +68,18 @@ static const char *why_unknown(const struct graft_judge *judge, const char *word
 	return "the host has fewer GPUs";
 }
 
+/* Whether a spec has devices of the kind of `name`, "nvidia.com/gpu" of "nvidia.com/gpu=0". */
+static bool has_kind(const struct graft_health_cdi *cdi, const char *name)
+{
+	size_t length = strcspn(name, "=") + 1;
+
+	for (size_t i = 0; i < cdi->n_devices; i++) {
+		if (strncmp(cdi->devices[i], name, length) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void judge_cdi_device(struct graft_judge *judge, const char *name)
 {
 	const struct graft_health_cdi *cdi = &judge->health->cdi;
@@ -80,8 +92,11 @@ static void judge_cdi_device(struct graft_judge *judge, const char *name)
 			"unresolvable CDI device: it is in no spec in %s%s%s",
 			cdi->n_directories > 0 ? cdi->directories[0] : "/etc/cdi", cdi->n_directories > 1 ? ", " : "",
 			cdi->n_directories > 1 ? cdi->directories[1] : "")
-	    ->remedy = "Run 'nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml'; 'nvidia-ctk cdi list' lists the "
-		       "devices.";
+	    ->remedy = has_kind(cdi, name)
+			   ? "Request one that 'nvidia-ctk cdi list' lists. If the GPU is new, run 'nvidia-ctk cdi "
+			     "refresh' first."
+			   : "Run 'nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml'; 'nvidia-ctk cdi list' lists "
+			     "the devices.";
 }
 
 static void judge_requested_name(struct graft_judge *judge, const struct graft_request *request, const char *word,

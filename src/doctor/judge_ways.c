@@ -47,8 +47,9 @@ static void add_way(struct graft_judge *judge, const struct graft_health_engine 
 		    const char *command, enum graft_level level, const char *problem)
 {
 	struct graft_diagnosis *diagnosis = judge->diagnosis;
-	const char *obstacle = graft_judge_is_outside(judge, engine) ? graft_check_ids[GRAFT_CHECK_ENGINES]
-								     : find_obstacle(judge, reader);
+	const char *obstacle = graft_judge_is_outside(judge, engine) || graft_judge_cannot_start(engine)
+				   ? graft_check_ids[GRAFT_CHECK_ENGINES]
+				   : find_obstacle(judge, reader);
 	struct graft_way *way = graft_arena_push(judge->arena, &diagnosis->ways, &diagnosis->n_ways, sizeof(*way));
 
 	if (!way)

@@ -139,7 +139,7 @@
 	  GRAFT_CHECK_LIBRARY_VERSIONS, GRAFT_CHECK_NVML) \
 	X("failed to initialize nvml: unknown error", \
 	  "The container has device nodes that it cannot open. A running container loses them at 'systemctl daemon-reload' or 'docker update' if systemd does not know the devices; if they fail from the start, the cause is no-cgroups in config.toml.", \
-	  "Restart the container to give it back its GPUs. If it loses them again, see docs/systemd.md.", \
+	  "Restart the container to give it back its GPUs. If it loses them again, 'nvidia-ctk doctor --container NAME' says why.", \
 	  GRAFT_CHECK_DEV_CHAR_LINKS, GRAFT_CHECK_CONFIG, GRAFT_CHECK_CGROUP, GRAFT_CHECK_CGROUP_RIGHTS) \
 	X("gpu is lost|fallen off the bus|unable to determine the device handle", \
 	  "A GPU has stopped responding.", \

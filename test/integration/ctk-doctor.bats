@@ -376,7 +376,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
   host "$(doctor 'device error: MIG-01234567-89ab-cdef-0123-456789abcdef: unknown device')"
   finds requested-devices broken 'no GPU has MIG instances'
   host "$(doctor 'could not inject: unresolvable CDI devices nvidia.com/gpu=7')"
-  finds requested-devices broken 'nvidia.com/gpu=7: unresolvable CDI device: it is in no spec in .*/cdi' 'cdi generate'
+  finds requested-devices broken 'nvidia.com/gpu=7: unresolvable CDI device: it is in no spec in .*/cdi' "Request one that 'nvidia-ctk cdi list' lists. If the GPU is new, run 'nvidia-ctk cdi refresh' first."
   explains requested-devices
   host "$(doctor --device all --device 0 --device nvidia.com/gpu=all)"
   wrong ""
@@ -669,7 +669,7 @@ YAML
 
 @test "Docker: a file that it cannot use, a runtime whose program is gone, a rootless daemon" {
   host "echo '{\"runtimes\":' | engine_file /etc/docker/daemon.json $(doctor)"
-  finds engines broken '/etc/docker/daemon.json: docker cannot read it' 'Correct line 2; until then nothing in it has an effect'
+  finds engines broken '/etc/docker/daemon.json: docker cannot read it' "Correct line 2; then run 'systemctl reset-failed docker; systemctl restart docker'. Until then it does not start"
   host "printf '{\\n  // GPUs\\n  \"debug\": true\\n}\\n' | engine_file /etc/docker/daemon.json $(doctor "unable to configure the Docker daemon with file /etc/docker/daemon.json: invalid character '/' looking for beginning of object key string")"
   finds engines broken 'line 2, column 3: a comment, and JSON has none' '^Remove the comment in line 2;'
   explains engines
@@ -845,11 +845,11 @@ warning  programs            nvidia-container-runtime-hook"* ]]
   # shellcheck disable=SC2016
   host '"$ctk" doctor "nvml error: driver not loaded"'
   [ "$status" -eq 0 ]
-  [[ $output == *$'\nOn this host:\nThe checks for this message find nothing wrong.\n'* && $output != *"Other checks:"* ]]
+  [[ $output == *$'\nOn this host:\nThe checks for this message find nothing wrong.\nTo check one container, run \'nvidia-ctk doctor --container NAME\'.\n'* && $output != *"Other checks:"* ]]
   # What does not explain the message is below a heading of its own.
   # shellcheck disable=SC2016
   host 'umount /usr/local/sbin; "$ctk" doctor "nvml error: driver not loaded"'
-  [[ $output == *$'\nThe checks for this message find nothing wrong.\n\nOther checks:\nwarning  programs '* ]]
+  [[ $output == *$'\nThe checks for this message find nothing wrong.\nTo check one container, run \'nvidia-ctk doctor --container NAME\'.\n\nOther checks:\nwarning  programs '* ]]
 }
 
 @test "config.toml: a value that no program understands is named, with what comes of it and what was meant" {

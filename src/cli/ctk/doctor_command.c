@@ -398,7 +398,8 @@ static void add_message(struct graft_buffer *out, const struct doctor_options *g
 	ctk_doctor_add_wrapped(out, diagnosis->message_remedy, 13, 4, width);
 	graft_buffer_string(out, "\nOn this host:\n");
 	if (add_findings(out, given, diagnosis, true, width) == 0)
-		graft_buffer_string(out, "The checks for this message find nothing wrong.\n");
+		graft_buffer_string(out, "The checks for this message find nothing wrong.\n"
+					 "To check one container, run 'nvidia-ctk doctor --container NAME'.\n");
 	graft_buffer_char(out, '\n');
 }
 

@@ -263,7 +263,7 @@ static void test_requests(void **state)
 		{ IMAGE, "", IMAGE, "{\"Runtime\": \"runc\"}", GRAFT_CASE_WAY_NONE, GRAFT_LEVEL_WARNING,
 		  "it never asked for a GPU", NULL },
 		{ VISIBLE("void"), "", IMAGE, "{\"Runtime\": \"runc\"}", GRAFT_CASE_WAY_NONE, GRAFT_LEVEL_WARNING,
-		  "it never asked for a GPU", NULL },
+		  "it asks for no GPU (NVIDIA_VISIBLE_DEVICES=void)", NULL },
 		{ VISIBLE("all"), "", VISIBLE("all"), "{\"Runtime\": \"runc\"}", GRAFT_CASE_WAY_NONE,
 		  GRAFT_LEVEL_BROKEN,
 		  "nothing read its request for GPUs: runc created it, without a hook or CDI device", NULL },
@@ -386,6 +386,12 @@ static void test_verdicts(void **state)
 		{ "denied", GRAFT_LEVEL_BROKEN,
 		  "its device cgroup (v2) no longer lets it open /dev/nvidia0: its rules were rewritten, as by "
 		  "'systemctl daemon-reload' where systemd does not know the devices, or they were never set" },
+		{ "no-cgroups", GRAFT_LEVEL_BROKEN,
+		  "its device cgroup (v2) does not let it open /dev/nvidia0: no-cgroups in config.toml keeps the hook "
+		  "from allowing them" },
+		{ "no-cgroups, but no hook", GRAFT_LEVEL_BROKEN,
+		  "its device cgroup (v2) no longer lets it open /dev/nvidia0: its rules were rewritten, as by "
+		  "'systemctl daemon-reload' where systemd does not know the devices, or they were never set" },
 		{ "unknown", GRAFT_LEVEL_UNKNOWN,
 		  "whether it may open its devices is not known: its device program cannot be read" },
 		{ "hidden", GRAFT_LEVEL_UNKNOWN, "whether it may open its devices is not known: permission denied" },
@@ -467,7 +473,10 @@ static void test_verdicts(void **state)
 						   .n_libraries = 1,
 						   .has_cache = true,
 						   .cgroup_version = 2 };
-		if (strcmp(what, "denied") == 0)
+		health.config.no_cgroups = strncmp(what, "no-cgroups", 10) == 0;
+		if (strcmp(what, "no-cgroups, but no hook") == 0)
+			one.way = GRAFT_CASE_WAY_RUNTIME;
+		if (strcmp(what, "denied") == 0 || health.config.no_cgroups)
 			nodes[0].answer = GRAFT_ANSWER_DENIED;
 		else if (strcmp(what, "unknown") == 0)
 			nodes[0].answer = GRAFT_ANSWER_UNKNOWN;

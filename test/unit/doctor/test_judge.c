@@ -674,6 +674,21 @@ WRONG(bad_engine_file)
 {
 	w->files[0][0].problem = "line 1, column 2: no value";
 }
+WRONG(docker_does_not_start)
+{
+	bad_engine_file(w);
+	w->engines[0].running = false;
+}
+WRONG(closed_engine_file)
+{
+	w->files[0][0].problem = "/etc/docker/daemon.json: Permission denied";
+	w->engines[0].running = false;
+}
+WRONG(bad_podman_file)
+{
+	w->files[3][0].problem = "line 3, column 1: expected a value";
+	w->engines[3].running = false;
+}
 WRONG(no_hook)
 {
 	w->engines[0].hook = NULL;
@@ -966,6 +981,11 @@ WRONG(no_podman)
 {
 	w->engines[3].n_runtimes = 0;
 	no_specs(w);
+}
+WRONG(no_podman_spec_without_driver)
+{
+	no_podman(w);
+	no_module(w);
 }
 WRONG(podman_hook)
 {
@@ -1385,6 +1405,8 @@ static const struct {
 	{ stale_foreign_spec, C(CDI_STALE), BROKEN, "/etc/cdi/nvidia.yaml", "stale", "its vendor", { 0 } },
 	{ no_engine, C(ENGINES), WARN, "container engines", "none was found", "Install one", { 0 } },
 	{ bad_engine_file, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "docker cannot read it: line 1, column 2", "Correct line 1; until then", { 0 } },
+	{ docker_does_not_start, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "docker cannot read it: line 1, column 2", "Correct line 1; then run 'systemctl reset-failed docker; systemctl restart docker'. Until then it does not start.", { 0 } },
+	{ bad_podman_file, C(ENGINES), BROKEN, "/etc/containers/containers.conf", "podman cannot read it: line 3", "Correct line 3; until then podman does not work.", { 0 } },
 	{ comment_in_engine_file, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "a comment, and JSON has none", "Remove the comment in line 2;", { 0 } },
 	{ comma_in_engine_file, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "a comma before", "Remove the comma before the bracket in line 7;", { 0 } },
 	{ no_hook, C(DOCKER_GPUS), BROKEN, "docker", "could not select device driver", "systemctl restart docker", { C(PROGRAMS) } },
@@ -1439,6 +1461,7 @@ static const struct {
 	{ crio_not_restarted, C(CRIO_RUNTIME), WARN, "cri-o", "has not read it since", "restart crio", { 0 } },
 	{ no_crio_hook_program, C(CRIO_RUNTIME), BROKEN, "cri-o", "the hook /etc/hooks.d/nvidia.json does not exist: /usr/bin/nvidia-x", "rm /etc/hooks.d/nvidia.json", { 0 } },
 	{ no_podman, C(PODMAN), WARN, "podman", "neither a CDI spec nor a hook", "cdi generate", { 0 } },
+	{ no_podman_spec_without_driver, C(PODMAN), WARN, "podman", "neither a CDI spec nor a hook", "When the driver is loaded (see kernel-module), run 'nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml'.", { C(KERNEL_MODULE), C(NVML) } },
 	{ podman_hook, C(PODMAN), OK, "podman", "runs the hook", NULL, { 0 } },
 	{ no_podman_hook_program, C(PODMAN), BROKEN, "podman", "containers that need the hook do not start", "rm /etc/hooks.d/nvidia.json", { 0 } },
 	{ no_specs, C(CDI_SPECS), OK, "/etc/cdi", "has no specs", NULL, { C(PODMAN) } },
@@ -1452,7 +1475,7 @@ static const struct {
 	{ asks_without_gpu, C(REQUESTED_DEVICES), BROKEN, "0", "no GPU at all", NULL, { C(KERNEL_MODULE), C(DRIVER_LIBRARY) } },
 	{ asks_without_facts, C(REQUESTED_DEVICES), UNKNOWN, "GPU-9", "the UUIDs are not known", NULL, { 0 } },
 	{ asks_cdi, C(REQUESTED_DEVICES), OK, "nvidia.com/gpu=all", "is in a CDI spec", NULL, { 0 } },
-	{ asks_unknown_cdi, C(REQUESTED_DEVICES), BROKEN, "nvidia.com/gpu=7", "it is in no spec in /etc/cdi, /var/run/cdi", "cdi list", { 0 } },
+	{ asks_unknown_cdi, C(REQUESTED_DEVICES), BROKEN, "nvidia.com/gpu=7", "it is in no spec in /etc/cdi, /var/run/cdi", "Request one that 'nvidia-ctk cdi list' lists. If the GPU is new, run 'nvidia-ctk cdi refresh' first.", { 0 } },
 	{ requires_less, C(REQUIREMENT), OK, "cuda>=11.0", "driver " DRIVER ", CUDA 12.4", NULL, { 0 } },
 	{ requires_more, C(REQUIREMENT), BROKEN, "cuda>=13.0", "unsatisfied condition: this host has driver " DRIVER ", which supports CUDA up to 12.4", "NVIDIA_DISABLE_REQUIRE", { 0 } },
 	{ requires_nonsense, C(REQUIREMENT), BROKEN, "cuda=~1", "invalid expression", "cuda>=12.0", { 0 } },
@@ -1908,6 +1931,11 @@ static void test_ways(void **state)
 		{ hook_came_later, "docker run --gpus all", "docker", UNKNOWN,
 		  "whether the daemon found the hook when it started" },
 		{ docker_outside, "docker run --gpus all", "docker", BROKEN, "see engines" },
+		{ bad_engine_file, "docker run --gpus all", "docker", OK, NULL },
+		{ docker_does_not_start, "docker run --gpus all", "docker", BROKEN, "see engines" },
+		{ docker_does_not_start, "docker run --runtime=nvidia", "docker", BROKEN, "see engines" },
+		{ closed_engine_file, "docker run --gpus all", "docker", OK, NULL },
+		{ bad_podman_file, "podman run --device nvidia.com/gpu=all", "podman", BROKEN, "see engines" },
 		{ docker_outside, "podman run --device nvidia.com/gpu=all", "podman", OK, NULL },
 		{ docker_elsewhere, "docker run --gpus all", "docker", OK, NULL },
 		{ docker_of_snap, NULL, "docker", OK, NULL },
