@@ -4,7 +4,7 @@
 # A node of Kubernetes without a cluster, on top of engines.bash: a simulated host with containerd, whose default runtime is ours, a kubelet that takes its pods
 # from a folder, and our device plugin.
 #
-#   setup_file()    { start_node; }          the kubelet is that of GRAFT_KUBELET, else that of tools/kubelet; containerd is that of GRAFT_CONTAINERD, a
+#   setup_file()    { start_node; }          the kubelet is that of GRAFT_KUBELET, else that of tools/kubernetes; containerd is that of GRAFT_CONTAINERD, a
 #                                            release of Debian, else this machine's
 #   teardown_file() { stop_machine; }
 #   setup()         { need_engines && engine_setup; }
@@ -20,7 +20,7 @@ start_node() {
   local status=0 found release=${GRAFT_CONTAINERD:-}
   [ -x "$build/src/daemon/nvidia-device-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
   kubelet=${GRAFT_KUBELET:-}
-  [ -n "$kubelet" ] || kubelet=$("$top/tools/kubelet" 2>"$BATS_FILE_TMPDIR/why") || status=$?
+  [ -n "$kubelet" ] || kubelet=$("$top/tools/kubernetes" kubelet 2>"$BATS_FILE_TMPDIR/why")/kubelet || status=$?
   [ "$status" -ne 77 ] || skip "$(tail -n 1 "$BATS_FILE_TMPDIR/why")"
   [ "$status" -eq 0 ] || { cat "$BATS_FILE_TMPDIR/why" >&2 && return 1; }
   start_machine dgx-h100
