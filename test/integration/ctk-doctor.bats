@@ -48,7 +48,6 @@ well='
   ctk=$work/bin/nvidia-ctk
   own() { mkdir /run/own; mount -t tmpfs -o mode=755 own /run/own; cp -a "$1/." /run/own; mount --move /run/own "$1"; rmdir /run/own; }
   engine_file() { mkdir -p "$(dirname "$1")"; cat >"$1"; touch -d @100 "$1"; }
-  own /etc
   rm -rf /etc/docker /etc/containerd /etc/crio /etc/cdi /etc/containers/containers.conf* /etc/nvidia-container-runtime /etc/containers/oci
   mkdir /etc/docker /etc/containerd
   mount -t tmpfs -o mode=755 programs /usr/local/sbin
@@ -348,7 +347,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
 }
 
 @test "no space left on device: the file system is named" {
-  host "mount -o remount,size=32m /etc; head -c 64M /dev/zero >/etc/full 2>/dev/null || true
+  host "own /etc; mount -o remount,size=32m /etc; head -c 64M /dev/zero >/etc/full 2>/dev/null || true
     $(doctor 'write /etc/cdi/nvidia.yaml: no space left on device')"
   wrong disk-space
   finds disk-space broken '/etc: no space left on device: the file system has no free space' "'df -h /etc' shows the use"
