@@ -607,21 +607,22 @@ plan_late() {
 }
 # foreseen WORDS FILTER...: the plan says these words, as text and as JSON, and so do the runtime and the doctor afterwards.
 foreseen() {
-  local words=$1
+  local words=$1 planned
   shift
   make_asking_bundle "$@"
   plan_late --json >"$work/plan.json" 2>/dev/null
   plan_late >"$work/plan" 2>/dev/null
   plan_late --all >"$work/plan.all" 2>/dev/null
+  planned=$(jq -r .late_mounts "$work/plan.json")
   # shellcheck disable=SC2053
-  [[ $(jq -r .late_mounts "$work/plan.json") == $words ]] || die "$*: $(jq .late_mounts "$work/plan.json")" || return
-  grep -qxF "late mounts: $(jq -r .late_mounts "$work/plan.json")" "$work/plan" || die "$(cat "$work/plan")" || return
-  grep -qxF "late mounts: $(jq -r .late_mounts "$work/plan.json")" "$work/plan.all"
+  [[ $planned == $words ]] || die "$*: $planned" || return
+  grep -qxF "late mounts: $planned" "$work/plan" || die "$(cat "$work/plan")" || return
+  grep -qxF "late mounts: $planned" "$work/plan.all"
   created on_host
-  [ "$(jq -r '.annotations["graft.late-mounts"]' "$bundle/config.json")" = "$(jq -r .late_mounts "$work/plan.json")" ] ||
-    die "$*: $(jq .annotations "$bundle/config.json") $(jq .late_mounts "$work/plan.json")" || return
+  [ "$(jq -r '.annotations["graft.late-mounts"]' "$bundle/config.json")" = "$planned" ] ||
+    die "$*: $(jq .annotations "$bundle/config.json") $planned" || return
   on_host "$BATS_FILE_TMPDIR/programs/nvidia-ctk" doctor --quick --json --container "$bundle" >"$work/doctor.json" || :
-  [ "$(jq -r .late_mounts "$work/doctor.json")" = "$(jq -r .late_mounts "$work/plan.json")" ] || die "$(jq .late_mounts "$work/doctor.json")" || return
+  [ "$(jq -r .late_mounts "$work/doctor.json")" = "$planned" ] || die "$(jq .late_mounts "$work/doctor.json")" || return
   on_host runc --root "$state" delete --force "$container"
 }
 
