@@ -83,7 +83,7 @@
 	  GRAFT_CHECK_MIG) \
 	X("unable to configure the docker daemon with file|invalid character '/' looking for|invalid character '#' looking for", \
 	  "daemon.json is not valid JSON: usually a comment, or a comma before a closing bracket.", \
-	  "Remove it; JSON has neither.", \
+	  "Remove it; JSON has neither. Then run 'systemctl reset-failed docker; systemctl restart docker'.", \
 	  GRAFT_CHECK_ENGINES) \
 	X("\"nvidia-smi\": executable file not found|executable file \"nvidia-smi\" not found|failed to exec \"nvidia-smi\"|nvidia-smi: command not found|nvidia-smi: not found|nvidia-smi: no such file", \
 	  "The container got no GPU, or not the driver's tools: it was started without '--gpus' or its equivalent, or NVIDIA_DRIVER_CAPABILITIES does not include 'utility', or the host has no nvidia-smi.", \
