@@ -42,7 +42,7 @@ refuses() {
 
 @test "what is rendered has only fields that Kubernetes knows, and they fit together" {
   local file
-  for file in packaging/kubernetes/nvidia-{device,nri}-plugin.yaml $(find test/kubernetes/chart -name '*.yaml' ! -name '*.values.yaml'); do
+  for file in packaging/kubernetes/*.yaml $(find test/kubernetes/chart -name '*.yaml' ! -name '*.values.yaml'); do
     echo "$file"
     test/tools/manifests --known-config-map node-configs "$file"
     run ! grep -nE ' $|^$' "$file"
@@ -171,4 +171,5 @@ PYTHON
   version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" meson.build)
   grep -qx "version: $version" "$chart/Chart.yaml"
   grep -qx "appVersion: $version" "$chart/Chart.yaml"
+  [ "$(sed -nE 's/^ *(app.kubernetes.io\/version: |image: graft\/[a-z0-9-]*:)"?([0-9.]*)"?$/\2/p' packaging/kubernetes/*.yaml | sort -u)" = "$version" ]
 }

@@ -32,13 +32,13 @@ lanes() {
   run -64 ./check --quick house
   [ "$output" = "check: --quick is a choice of its own; it takes no stage" ]
   run -64 ./check nonsense
-  [ "$output" = "check: no stage 'nonsense'; there are: static gcc asan clang arm64 oldest house integration enosys late-mounts gpu bench arm64-system kubelet" ]
+  [ "$output" = "check: no stage 'nonsense'; there are: static gcc asan clang arm64 oldest house integration enosys late-mounts gpu bench arm64-system kubelet cluster" ]
 }
 
 @test "check: --list names each stage with its seconds, and what is installed; it needs no root" {
   local stage
   run -0 setpriv --reuid=65534 --regid=65534 --clear-groups ./check --list
-  for stage in static gcc asan clang arm64 oldest house integration enosys late-mounts gpu bench arm64-system kubelet; do
+  for stage in static gcc asan clang arm64 oldest house integration enosys late-mounts gpu bench arm64-system kubelet cluster; do
     grep -qE "^$stage +[0-9]+ s  [a-z]" <<<"$output" || { echo "$stage: $output" && return 1; }
   done
   grep -qE '^together [0-9]+ s on [0-9]+ processors, [0-9]+ s of their time$' <<<"$output"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # files: disk
-# tools/kubernetes: what it keeps, and how it ends. Scripts stand in for Debian's archive and Go; ./check kubelet uses the real ones.
+# tools/kubernetes: what it keeps, and how it ends. Scripts stand in for Debian's archive and Go; ./check kubelet and ./check cluster use the real ones.
 
 bats_require_minimum_version 1.5.0
 load ../tools/trace.bash
