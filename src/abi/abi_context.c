@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "abi/abi.h"
+#include "apply/host_file.h"
 #include "apply/load_kmods.h"
 #include "base/cleanup.h"
 #include "host/platform.h"
@@ -116,7 +117,7 @@ static void open_context_log(struct nvc_context *ctx)
 
 	if (!path || path[0] == '\0')
 		return;
-	ctx->log_fd = graft_log_file_open(path);
+	ctx->log_fd = graft_log_file_begin(graft_host_log_open(path, 0, false, NULL));
 	if (ctx->log_fd < 0)
 		return;
 	graft_log_file_init(&ctx->log_file, ctx->log_fd, GRAFT_LOG_DEBUG);

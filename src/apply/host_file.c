@@ -117,6 +117,34 @@ int graft_host_file_write(const char *path, const void *bytes, size_t length, mo
 	return rc < 0 ? fail_place(&place, -rc, "write", path, err) : 0;
 }
 
+/* Returns a descriptor or -errno; -ESTALE if something else is there by now. */
+static int open_to_append(const struct graft_host_place *place, int flags)
+{
+	int fd;
+
+	if (place->found == GRAFT_HOST_OBJECT)
+		return graft_host_place_open(place, flags);
+	fd = openat(place->dir_fd, place->name, flags | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd >= 0)
+		return fd;
+	return errno == EEXIST ? -ESTALE : -errno;
+}
+
+int graft_host_log_open(const char *path, int flags, bool make_parents, struct graft_error *err)
+{
+	const unsigned int how = GRAFT_HOST_TO_WRITE | (make_parents ? GRAFT_HOST_MAKE_PARENTS : 0u);
+	auto_host_place struct graft_host_place place = GRAFT_HOST_PLACE_INIT;
+	int fd = -ESTALE;
+
+	for (int i = 0; i < GRAFT_REPLACE_TRIES && fd == -ESTALE; i++) {
+		graft_host_place_close(&place);
+		fd = graft_host_place_find(AT_FDCWD, -1, path, how, &place);
+		if (fd == 0)
+			fd = open_to_append(&place, flags | O_WRONLY | O_APPEND | O_NOCTTY);
+	}
+	return fd < 0 ? fail_place(&place, -fd, "log to", path, err) : fd;
+}
+
 static int remove_here(const char *path, int flags, struct graft_error *err)
 {
 	auto_host_place struct graft_host_place place = GRAFT_HOST_PLACE_INIT;

@@ -39,6 +39,13 @@ int graft_host_file_read(const char *path, size_t max, struct graft_arena *arena
 int graft_host_file_write(const char *path, const void *bytes, size_t length, mode_t mode, struct graft_error *err);
 
 /*
+ * Opens a log for appending; makes it (0644) if nothing is there, with missing parents (0755) if
+ * `make_parents`. Links are followed by the rules, as for /dev/stderr. `flags` are additional ones
+ * for open(2). Returns the descriptor, or -1: "cannot log to PATH".
+ */
+int graft_host_log_open(const char *path, int flags, bool make_parents, struct graft_error *err);
+
+/*
  * Removes a file; if it is a link, the link itself. Succeeds if nothing is there. Returns 0, or -1:
  * "cannot remove PATH".
  */

@@ -6,7 +6,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 
 #define LINE_MAX_BYTES 1024
@@ -85,17 +85,10 @@ void graft_log_file_init(struct graft_log_file *file, int fd, enum graft_log_lev
 	file->log = (struct graft_log){ .write = write_log_file, .arg = file, .max = max };
 }
 
-int graft_log_file_open(const char *path)
+int graft_log_file_begin(int take_fd)
 {
 	static const char banner[] = "\n-- WARNING, the following logs are for debugging purposes only --\n\n";
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
+	auto_close int fd = take_fd;
 
-	if (fd >= 0 && write(fd, banner, sizeof(banner) - 1) < 0) {
-		int saved = errno;
-
-		(void)close(fd);
-		errno = saved;
-		return -1;
-	}
-	return fd;
+	return fd >= 0 && write(fd, banner, sizeof(banner) - 1) >= 0 ? TAKE_FD(fd) : -1;
 }

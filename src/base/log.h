@@ -61,10 +61,9 @@ struct graft_log_file {
 void graft_log_file_init(struct graft_log_file *file, int fd, enum graft_log_level max);
 
 /*
- * Opens the host's `path` for appending and writes the banner lines of SPEC libnvidia-container
- * 3.8. A link is followed, as for /dev/stderr. Returns the descriptor, or -1 with errno if it
- * cannot be opened; callers continue without a log then.
+ * Writes the banner lines of SPEC libnvidia-container 3.8. Returns the descriptor, or -1 if it is
+ * negative or cannot be written to, and closes it then; callers continue without a log.
  */
-int graft_log_file_open(const char *path);
+int graft_log_file_begin(int take_fd);
 
 #endif

@@ -12,6 +12,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "apply/host_file.h"
 #include "apply/load_kmods.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -132,7 +133,7 @@ static const char *debug_path(const struct cli *cli)
 
 void cli_open_log_file(struct cli *cli, const char *path)
 {
-	cli->log_fd = graft_log_file_open(path);
+	cli->log_fd = graft_log_file_begin(graft_host_log_open(path, 0, false, NULL));
 	if (cli->log_fd < 0)
 		return;
 	graft_log_file_init(&cli->log_file, cli->log_fd, GRAFT_LOG_DEBUG);

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "apply/host_file.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/strings.h"
@@ -57,26 +57,6 @@ void runtime_log_format(bool json, long long seconds, enum graft_log_level level
 
 /* ---- files ---- */
 
-/* O_NONBLOCK: a pipe without a reader must not block the start of a container. */
-static int open_runtime_log(const char *path)
-{
-	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
-}
-
-static void make_parents(const char *path)
-{
-	char text[4096];
-
-	if (strlen(path) >= sizeof(text))
-		return;
-	(void)snprintf(text, sizeof(text), "%s", path);
-	for (char *slash = strchr(text + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		(void)mkdir(text, 0755); /* the open() that follows reports the error */
-		*slash = '/';
-	}
-}
-
 static void write_runtime_line(int fd, bool json, enum graft_log_level level, const char *message)
 {
 	auto_buffer struct graft_buffer line = { .max = 0 };
@@ -89,11 +69,11 @@ static void write_runtime_line(int fd, bool json, enum graft_log_level level, co
 		errno = 0;
 }
 
-static void tell_unopened(const struct runtime_log *log, const struct runtime_log_file *failed, int sys)
+static void tell_unopened(const struct runtime_log *log, const struct graft_error *err)
 {
-	char message[512];
+	char message[sizeof(err->msg) + sizeof(err->ctx)];
 
-	(void)snprintf(message, sizeof(message), "log file '%s' cannot be opened: %s", failed->path, strerror(sys));
+	(void)graft_error_text(err, message, sizeof(message));
 	for (size_t i = 0; i < RUNTIME_LOG_FILES; i++) {
 		if (log->files[i].fd >= 0) {
 			write_runtime_line(log->files[i].fd, log->json, GRAFT_LOG_WARN, message);
@@ -105,7 +85,7 @@ static void tell_unopened(const struct runtime_log *log, const struct runtime_lo
 
 static void open_files(struct runtime_log *log)
 {
-	int failures[RUNTIME_LOG_FILES] = { 0 };
+	struct graft_error failures[RUNTIME_LOG_FILES] = { { .status = GRAFT_OK } };
 
 	for (size_t i = 0; i < RUNTIME_LOG_FILES; i++) {
 		struct runtime_log_file *file = &log->files[i];
@@ -113,16 +93,12 @@ static void open_files(struct runtime_log *log)
 		if (!file->path || file->tried)
 			continue;
 		file->tried = true;
-		file->fd = open_runtime_log(file->path);
-		if (file->fd < 0 && errno == ENOENT) {
-			make_parents(file->path);
-			file->fd = open_runtime_log(file->path);
-		}
-		failures[i] = file->fd < 0 ? errno : 0;
+		/* A pipe without a reader must not block the start of a container. */
+		file->fd = graft_host_log_open(file->path, O_NONBLOCK, true, &failures[i]);
 	}
 	for (size_t i = 0; i < RUNTIME_LOG_FILES; i++) {
-		if (failures[i] != 0)
-			tell_unopened(log, &log->files[i], failures[i]);
+		if (failures[i].status != GRAFT_OK)
+			tell_unopened(log, &failures[i]);
 	}
 }
 

@@ -226,6 +226,36 @@ static void test_streams(void **state)
 	assert_true(S_ISCHR(stat_of("/dev/null").st_mode));
 }
 
+/* Lines are added to what is there; a link is followed; directories are made only if asked for. */
+static void test_logs(void **state)
+{
+	const struct place *place = *state;
+	struct graft_error err = { 0 };
+	char path[128], text[800];
+	int fds[3];
+
+	(void)snprintf(path, sizeof(path), "%s/a/b", place->directory);
+	assert_int_equal(symlink("a/b", place->path), 0);
+	assert_int_equal(graft_host_log_open(path, 0, false, &err), -1);
+	assert_string_printed(graft_error_text(&err, text, sizeof(text)), "cannot log to %s: no such file or directory",
+			      path);
+	fds[0] = graft_host_log_open(path, O_NONBLOCK, true, NULL);
+	fds[1] = graft_host_log_open(place->path, 0, false, NULL);
+	fds[2] = graft_host_log_open("/dev/null", 0, false, NULL);
+	for (size_t i = 0; i < GRAFT_COUNT(fds); i++) {
+		assert_int_equal(write(fds[i], "line\n", 5), 5);
+		assert_int_equal(close(fds[i]), 0);
+	}
+	assert_content(path, "line\nline\n");
+	assert_true(S_ISLNK(stat_of(place->path).st_mode));
+
+	(void)snprintf(path, sizeof(path), "%s/pipe", place->directory);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(graft_host_log_open(path, O_NONBLOCK, false, &err), -1);
+	assert_int_equal(err.sys, ENXIO);
+	assert_int_equal(unlink(path), 0);
+}
+
 static void test_refusals(void **state)
 {
 	const struct place *place = *state;
@@ -419,6 +449,7 @@ int main(void)
 		AT_PLACE(test_links_are_followed),
 		AT_PLACE(test_a_mounted_file),
 		AT_PLACE(test_streams),
+		AT_PLACE(test_logs),
 		AT_PLACE(test_refusals),
 		AT_PLACE(test_faults_leave_what_was_there),
 		AT_PLACE(test_another_writer),

@@ -360,6 +360,33 @@ static void test_another_user(void **state)
 	assert_int_equal(access(in(place, "alices/out"), F_OK), -1);
 }
 
+/* A log is another file that root writes to. */
+static void test_planted_logs(void **state)
+{
+	const struct place *place = *state;
+	struct graft_error err = { 0 };
+	char text[800];
+
+	need_root();
+	make(in(place, "d"), 01777, 0);
+	plant("../secret", in(place, "d/link"), MALLORY);
+	put(in(place, "d/file"), "theirs", MALLORY);
+	assert_int_equal(link(in(place, "secret"), in(place, "d/name")), 0);
+	assert_int_equal(graft_host_log_open(in(place, "d/link"), 0, true, &err), -1);
+	assert_int_equal(err.status, GRAFT_PERMISSION);
+	assert_string_printed(
+	    graft_error_text(&err, text, sizeof(text)),
+	    "cannot log to %s/d/link: %s/d/link is a link of user %d in a directory that others may write to; "
+	    "remove it, or name another place",
+	    place->directory, place->directory, MALLORY);
+	assert_int_equal(graft_host_log_open(in(place, "d/file"), 0, true, &err), -1);
+	assert_int_equal(err.status, GRAFT_PERMISSION);
+	assert_int_equal(graft_host_log_open(in(place, "d/name"), 0, true, &err), -1);
+	assert_int_equal(err.status, GRAFT_PERMISSION);
+	assert_true(has(in(place, "secret"), "secret"));
+	assert_true(has(in(place, "d/file"), "theirs"));
+}
+
 /* ---- the file found is the file opened ---- */
 
 static void test_what_comes_afterwards(void **state)
@@ -500,6 +527,7 @@ int main(void)
 		AT_PLACE(test_links_on_the_way),
 		AT_PLACE(test_files_of_others),
 		AT_PLACE(test_another_user),
+		AT_PLACE(test_planted_logs),
 		AT_PLACE(test_what_comes_afterwards),
 		AT_PLACE(test_paths),
 		AT_PLACE(test_a_root),

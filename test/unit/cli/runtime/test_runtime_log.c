@@ -201,16 +201,17 @@ static void test_unopened(void **state)
 {
 	const struct world *world = *state;
 	const char *bad = graft_arena_printf(world->arena, "%s/x", world_put(world, "file", "", 0644)), *text;
+	const char *warning = graft_arena_printf(world->arena,
+						 "level=warning msg=\"cannot log to %s: not a directory\"\n", bad);
 	struct graft_config config = { .runtime = { .debug = bad, .log_level = "info" } };
 	struct graft_oci_arguments arguments = { .log = world_path(world, "log") };
 	struct runtime_log log;
 
 	runtime_log_start(&log, &config, &arguments);
 	assert_string_equal(with_stderr(world, say_two_things, &log, NULL), "");
-	text = strstr(world_get(world, "log"), "level=warning msg=\"log file '");
+	text = strstr(world_get(world, "log"), warning);
 	assert_non_null(text);
-	assert_non_null(strstr(text, ": Not a directory\"\n"));
-	assert_null(strstr(strstr(text, "log file") + 1, "log file"));
+	assert_null(strstr(text + strlen(warning), "cannot log to"));
 	assert_non_null(strstr(text, "msg=\"first\"\n"));
 	assert_non_null(strstr(text, "msg=\"second\"\n"));
 	(void)close(log.files[1].fd);
@@ -219,15 +220,16 @@ static void test_unopened(void **state)
 	config.runtime.debug = "";
 	runtime_log_start(&log, &config, &arguments);
 	text = with_stderr(world, say_two_things, &log, NULL);
-	assert_non_null(strstr(text, "level=warning msg=\"log file '"));
-	assert_null(strstr(strstr(text, "log file") + 1, "log file"));
+	text = strstr(text, warning);
+	assert_non_null(text);
+	assert_null(strstr(text + strlen(warning), "cannot log to"));
 	assert_null(strstr(text, "first"));
 
 	/* A pipe without a reader is one of these; it does not stop the program. */
 	assert_int_equal(mkfifo(world_path(world, "pipe"), 0600), 0);
 	arguments.log = world_path(world, "pipe");
 	runtime_log_start(&log, &config, &arguments);
-	assert_non_null(strstr(with_stderr(world, say_two_things, &log, NULL), ": No such device or address"));
+	assert_non_null(strstr(with_stderr(world, say_two_things, &log, NULL), ": no such device or address"));
 }
 
 static void settle(struct runtime_log *log, void *arg)
