@@ -156,6 +156,12 @@ says() { kubectl --namespace gpu logs "daemonset/$plugin" --container "$1" | gre
   choices nvidia-device-plugin-ctr
 }
 
+@test "config-manager does, and the plugin reloads" {
+  with_plugin "$configs
+configSelection: sidecar"
+  choices nvidia-device-plugin-sidecar
+}
+
 @test "a demand that is refused: the pod's events have cause and remedy" {
   configured
   pod unknown 0 "runtimeClassName: nvidia" ', {name: NVIDIA_VISIBLE_DEVICES, value: "99"}'
