@@ -162,6 +162,25 @@ configSelection: sidecar"
   choices nvidia-device-plugin-sidecar
 }
 
+@test "MPS: the DaemonSet of the chart serves shared GPUs, and a pod finds its daemon" {
+  with_plugin 'config: {map: {quarters: "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"}}
+mps: {root: /run/nvidia/mps}'
+  rolled_out gpu $plugin-mps-control-daemon || die "$(kubectl --namespace gpu logs daemonset/$plugin-mps-control-daemon)"
+  expect_allocatable 32
+  pod share 1
+  expect_pod share 1
+  # Its own driver's program asks the daemon through the folder that the plugin has mounted.
+  [ "$(kubectl exec share -- sh -c 'echo get_default_active_thread_percentage | nvidia-cuda-mps-control')" = 25.0 ]
+  pod two-shares 2 "restartPolicy: Never"
+  within 60 has_failed two-shares || die "$(kubectl describe pod two-shares)"
+  [[ $(of_pod two-shares '{.status.message}') == *"invalid request: maximum request size for shared resources is 1; found 2"* ]]
+  remove_pods share two-shares
+  remove_chart
+  run ! on_host mountpoint -q /run/nvidia/mps/shm
+  run ! on_host test -e /run/nvidia/mps/nvidia.com/gpu/.started
+}
+has_failed() { [ "$(of_pod "$1" '{.status.phase}')" = Failed ]; }
+
 @test "a demand that is refused: the pod's events have cause and remedy" {
   configured
   pod unknown 0 "runtimeClassName: nvidia" ', {name: NVIDIA_VISIBLE_DEVICES, value: "99"}'
