@@ -22,10 +22,15 @@ set -e
 [ "\$*" = "kubernetes bookworm" ]
 root=\$GRAFT_CACHE/kubernetes-bookworm
 mkdir -p "\$root"/usr/src/kubernetes/{vendor/k8s.io/kube-openapi/cmd/openapi-gen,pkg,staging/src/k8s.io/{api/v1,code-generator}} "\$root"/usr/src/kubernetes/cmd/{kubelet,kube-apiserver,kube-controller-manager,kube-scheduler} "\$root/usr/lib/go-1.19/bin"
+for folder in src/kubernetes/vendor share/gocode/src; do
+  mkdir -p "\$root/usr/\$folder/github.com/modern-go/reflect2"
+  echo "\$folder" >"\$root/usr/\$folder/github.com/modern-go/reflect2/from"
+done
 for name in api/v1 code-generator; do echo "// +k8s:openapi-gen=true" >"\$root/usr/src/kubernetes/staging/src/k8s.io/\$name/doc.go"; done
 cat >"\$root/usr/lib/go-1.19/bin/go" <<'GO'
 #!/bin/bash
 [ "\$1" = build ] && [ "\$PWD" = "\$GOPATH/src/k8s.io/kubernetes" ] && [ "\$GO111MODULE" = off ] || exit 1
+[ "\$(cat vendor/github.com/modern-go/reflect2/from)" = share/gocode/src ] || exit 1
 while [ "\$1" != -o ]; do shift; done
 to=\$2
 shift 2
