@@ -162,6 +162,42 @@ configSelection: sidecar"
   choices nvidia-device-plugin-sidecar
 }
 
+# node_features: the kind as Node Feature Discovery defines it.
+node_features() {
+  kubectl apply --filename "$top/test/cluster/nodefeatures.yaml" >/dev/null
+  kubectl wait --for condition=Established --timeout 60s crd/nodefeatures.nfd.k8s-sigs.io >/dev/null
+}
+# feature [LABEL]: of the node's object.
+feature() { kubectl --namespace gpu get nodefeature nvidia-features-for-"$node" -o json 2>/dev/null | jq -re --arg name "nvidia.com/${1:-gpu.count}" '.spec.labels[$name]'; }
+has_feature() { [ "$(feature "$1")" = "$2" ]; }
+no_feature() { [ -z "$(kubectl --namespace gpu get nodefeatures --output name)" ]; }
+
+@test "feature discovery: its object has the node's labels, is made again, and goes away with the DaemonSet" {
+  local gfd=$plugin-gpu-feature-discovery uid
+  node_features
+  with_plugin "$configs
+gfd: {enabled: true}"
+  rolled_out gpu $gfd
+  within 60 has_feature gpu.count 8 || die "$(kubectl --namespace gpu logs daemonset/$gfd)"
+  has_feature gpu.product NVIDIA-H100-80GB-HBM3
+  has_feature gpu.replicas 1
+  choose halves
+  within 60 has_feature gpu.replicas 2
+  has_feature gpu.product NVIDIA-H100-80GB-HBM3-SHARED
+  choose ""
+  within 60 has_feature gpu.replicas 1
+  uid=$(kubectl --namespace gpu get nodefeature nvidia-features-for-"$node" -o 'jsonpath={.metadata.uid}')
+  kubectl --namespace gpu delete nodefeature nvidia-features-for-"$node"
+  is_another() { feature && [ "$(kubectl --namespace gpu get nodefeature nvidia-features-for-"$node" -o 'jsonpath={.metadata.uid}')" != "$uid" ]; }
+  within 60 is_another
+  kubectl --namespace gpu patch nodefeature nvidia-features-for-"$node" --type merge --patch '{"spec": {"labels": {"nvidia.com/gpu.count": "9"}}}'
+  within 60 has_feature gpu.count 8
+  # Its owners are the pod and the DaemonSet.
+  kubectl --namespace gpu get nodefeature nvidia-features-for-"$node" -o 'jsonpath={.metadata.ownerReferences[*].kind}' | tr ' ' '\n' | sort | paste -sd ' ' | grep -qx "DaemonSet Pod"
+  remove_chart
+  within 60 no_feature
+}
+
 @test "MPS: the DaemonSet of the chart serves shared GPUs, and a pod finds its daemon" {
   with_plugin 'config: {map: {quarters: "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"}}
 mps: {root: /run/nvidia/mps}'
