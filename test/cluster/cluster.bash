@@ -136,12 +136,16 @@ start_control_plane() {
   certificate kubelet "/O=system:nodes/CN=system:node:$node"
   for name in admin controller-manager scheduler kubelet; do kubeconfig "$name"; done
   command_of kubectl "exec $debian/usr/bin/kubectl --kubeconfig $pki/admin.conf \"\$@\""
+  # Each answer to one of our accounts, by which tests see what it needs.
+  printf '%s\n' 'apiVersion: audit.k8s.io/v1' 'kind: Policy' 'omitStages: [RequestReceived]' 'rules:' \
+    '- {level: Metadata, userGroups: ["system:serviceaccounts:gpu"]}' '- {level: None}' >"$machine/audit.yaml"
   daemon etcd "$debian/usr/bin/etcd" --data-dir "$machine/etcd" --listen-peer-urls http://127.0.0.1:2380 --logger zap
   daemon apiserver "$kubernetes/kube-apiserver" --etcd-servers http://127.0.0.1:2379 --secure-port 443 --advertise-address "$service_address" \
     --service-cluster-ip-range "${service_address%.*}.0/24" --allow-privileged --authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction \
     --client-ca-file "$pki/ca.crt" --tls-cert-file "$pki/apiserver.crt" --tls-private-key-file "$pki/apiserver.key" \
     --kubelet-client-certificate "$pki/admin.crt" --kubelet-client-key "$pki/admin.key" --kubelet-preferred-address-types InternalIP \
-    --service-account-issuer "$server" --service-account-key-file "$pki/accounts.key" --service-account-signing-key-file "$pki/accounts.key"
+    --service-account-issuer "$server" --service-account-key-file "$pki/accounts.key" --service-account-signing-key-file "$pki/accounts.key" \
+    --audit-policy-file "$machine/audit.yaml" --audit-log-path "$machine/log/audit"
   within 120 kubectl get --raw /readyz >/dev/null 2>&1 || die "the API server did not come up: $(tail -n 20 "$machine/log/apiserver")"
   daemon controller-manager "$kubernetes/kube-controller-manager" --kubeconfig "$pki/controller-manager.conf" --leader-elect=false \
     --use-service-account-credentials --service-account-private-key-file "$pki/accounts.key" --root-ca-file "$pki/ca.crt"

@@ -198,6 +198,24 @@ gfd: {enabled: true}"
   within 60 no_feature
 }
 
+# asked ACCOUNT: what it has asked the API server for, "VERB RESOURCE CODE".
+asked() {
+  jq -r --arg user "system:serviceaccount:gpu:$1" 'select(.user.username == $user and .objectRef) |
+    "\(.verb) \([.objectRef.apiGroup, .objectRef.resource] | map(select(.)) | join("/")) \(.responseStatus.code // 200)"' "$machine/log/audit" | sort -u
+}
+
+@test "the programs of the chart ask the API server for what their accounts may do, and nothing is refused" {
+  # What the tests before this one have made them ask.
+  for name in $plugin $plugin-gpu-feature-discovery; do asked "$name"; done >"$BATS_TEST_TMPDIR/asked"
+  cat "$BATS_TEST_TMPDIR/asked"
+  run ! grep -E ' (401|403)$' "$BATS_TEST_TMPDIR/asked"
+  asked $plugin | cut -d ' ' -f 1,2 | sort -u >"$BATS_TEST_TMPDIR/plugin"
+  asked $plugin-gpu-feature-discovery | cut -d ' ' -f 1,2 | sort -u >"$BATS_TEST_TMPDIR/discovery"
+  diff "$BATS_TEST_TMPDIR/plugin" <(printf '%s nodes\n' list watch)
+  diff "$BATS_TEST_TMPDIR/discovery" <(printf '%s\n' "create nfd.k8s-sigs.io/nodefeatures" "get pods" "list nfd.k8s-sigs.io/nodefeatures" "list nodes" \
+    "update nfd.k8s-sigs.io/nodefeatures" "watch nfd.k8s-sigs.io/nodefeatures" "watch nodes")
+}
+
 @test "MPS: the DaemonSet of the chart serves shared GPUs, and a pod finds its daemon" {
   with_plugin 'config: {map: {quarters: "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"}}
 mps: {root: /run/nvidia/mps}'
