@@ -87,5 +87,5 @@ def measure_in(folder, runs, attempts, limit):
     return best
 
 
-def table(found):
-    return f"| a lease | units | limit |\n|---|---|---|\n| {WORDS} | {found:.2f} | {LIMIT} |"
+def table(found, limit):
+    return f"| a lease | units | limit |\n|---|---|---|\n| {WORDS} | {found:.2f} | {limit} |"
