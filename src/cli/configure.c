@@ -70,7 +70,8 @@ static int open_container(struct configuration *c, struct graft_policy *policy, 
 	log_configuration(c);
 	if (graft_caps_enter(&c->cli->caps, GRAFT_CAPS_CONTAINER, err) < 0 ||
 	    graft_open_container(request, supervised ? c->options.pid : getppid(), supervised, c->rootfs,
-				 c->options.force_cgroups, c->cli->log, &c->target, &c->cgroup, policy, err) < 0)
+				 c->options.force_cgroups, c->cli->log, &c->target, &c->cgroup, policy, err) < 0 ||
+	    graft_target_refuse_volume(&c->target, c->cli->sources, c->cli->n_sources, err) < 0)
 		return -1;
 	cli_phase(c->cli, "container");
 	if (graft_inspect_container(request, &c->target.root, c->cli->log, c->pipeline.inventory->arena, &policy->image,

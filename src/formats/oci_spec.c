@@ -325,6 +325,17 @@ const char *graft_oci_spec_env(const struct graft_oci_spec *spec, const char *na
 	return NULL;
 }
 
+const char **graft_oci_spec_sources(const struct graft_oci_spec *spec, struct graft_arena *arena, size_t *ret_n)
+{
+	const char **sources = graft_arena_list(arena, spec->n_mounts + 1, sizeof(*sources));
+
+	*ret_n = 0;
+	for (size_t i = 0; sources && i < spec->n_mounts; i++)
+		if (spec->mounts[i].source && spec->mounts[i].source[0] == '/')
+			sources[(*ret_n)++] = graft_arena_strdup(arena, spec->mounts[i].source);
+	return graft_arena_failed(arena) ? NULL : sources;
+}
+
 const struct graft_oci_mount *graft_oci_spec_mount_at(const struct graft_oci_spec *spec, const char *place,
 						      struct graft_arena *arena)
 {

@@ -402,6 +402,31 @@ refuses_steered() {
   done
 }
 
+# crun runs hooks before it finds that such a container has no /dev.
+@test "crun alone: no hook takes a volume that a link leads over the whole root for the root" {
+  local hook words
+  for hook in "createContainer nvidia-cdi-hook update-ldcache --folder $libraries" "createContainer nvidia-cdi-hook create-symlinks --link a::/b" \
+    "prestart nvidia-container-runtime-hook prestart"; do
+    fresh_root small
+    steered /data /
+    read -ra words <<<"$hook"
+    asks legacy "$(mounted "$volume" /data)"
+    edit_bundle --arg stage "${words[0]}" --arg path "$programs/${words[1]}" --arg words "${words[*]:1}" --arg config "$NVIDIA_CTK_CONFIG_FILE_PATH" \
+      '.hooks = {($stage): [{path: $path, args: ($words | split(" ")), env: ["NVIDIA_CTK_CONFIG_FILE_PATH=\($config)"]}]}'
+    v1_alone crun --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
+    v1_alone crun --root "$state" delete --force "$container" 2>/dev/null || true
+    [ -z "$(ls -A "$volume")" ] || die "$hook: $(ls -AR "$volume") $(cat "$work/said")"
+    grep -q "error executing hook" "$work/said" || die "$hook: $(cat "$work/said")"
+    # The root itself may be mounted in the container.
+    fresh_root small
+    asks legacy "$(mounted "$root" /mnt)"
+    edit_bundle --arg stage "${words[0]}" --arg path "$programs/${words[1]}" --arg words "${words[*]:1}" --arg config "$NVIDIA_CTK_CONFIG_FILE_PATH" \
+      '.hooks = {($stage): [{path: $path, args: ($words | split(" ")), env: ["NVIDIA_CTK_CONFIG_FILE_PATH=\($config)"]}]}'
+    v1_alone crun --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || die "$hook: $(cat "$work/said")"
+    v1_alone crun --root "$state" delete --force "$container"
+  done
+}
+
 @test "configure: nothing is made in the directory of MPS, by whatever way the image leads there" {
   local at to
   while read -r at to; do

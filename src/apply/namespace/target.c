@@ -295,6 +295,56 @@ int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, struct graft_bu
 	return 0;
 }
 
+/* ---- SECURITY: a volume over the root ---- */
+
+static const struct graft_mountinfo *find_mount_row(const struct graft_mountinfo *mounts, size_t n, uint64_t id)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((uint64_t)mounts[i].mount_id == id)
+			return &mounts[i];
+	return NULL;
+}
+
+/*
+ * Whether the root's mount covers the root of another one. A low-level runtime mounts the root on
+ * itself first, so the same directory may be there twice. True if that cannot be determined.
+ */
+static bool covers_another(const struct graft_target *target)
+{
+	auto_close int fd = target->process_fd >= 0
+				? openat(target->process_fd, "mountinfo", O_RDONLY | O_CLOEXEC)
+				: openat(target->root.proc_fd, "self/mountinfo", O_RDONLY | O_CLOEXEC);
+	auto_arena struct graft_arena *arena = fd < 0 ? NULL : graft_arena_new(4 * MOUNTINFO_MAX);
+	const struct graft_mountinfo *top, *below;
+	struct graft_mountinfo *mounts;
+	const char *text;
+	size_t length, n;
+
+	if (!arena || graft_read_fd(fd, MOUNTINFO_MAX, arena, &text, &length) < 0 ||
+	    graft_procfs_mountinfo(text, length, arena, &mounts, &n) < 0)
+		return true;
+	top = find_mount_row(mounts, n, target->root.mount_id);
+	below = top ? find_mount_row(mounts, n, (uint64_t)top->parent_id) : NULL;
+	return !below ||
+	       (strcmp(top->mount_point, below->mount_point) == 0 &&
+		(top->major != below->major || top->minor != below->minor || strcmp(top->root, below->root) != 0));
+}
+
+int graft_target_refuse_volume(const struct graft_target *target, const char *const *sources, size_t n_sources,
+			       struct graft_error *err)
+{
+	struct stat root, st;
+
+	if (fstat(target->root.fd, &root) < 0)
+		return graft_fail_errno(err, errno, "path error: %s", target->rootfs);
+	for (size_t i = 0; i < n_sources; i++)
+		if (stat(sources[i], &st) == 0 && st.st_dev == root.st_dev && st.st_ino == root.st_ino &&
+		    covers_another(target))
+			return graft_fail(err, GRAFT_UNSAFE, 0,
+					  "a link in the image leads the mount of %s over the whole root", sources[i]);
+	return 0;
+}
+
 /* ---- SECURITY: a tmpfs of the host, or a directory of one, may be a volume at /dev ---- */
 
 /*

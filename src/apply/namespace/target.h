@@ -65,6 +65,13 @@ int graft_target_open_created(pid_t pid, dev_t dev, ino_t inode, struct graft_bu
 int graft_target_open_running(pid_t pid, const struct graft_log *log, struct graft_target *ret_target,
 			      struct graft_error *err);
 /*
+ * SECURITY: refuses a target whose root is one of these directories of the host, mounted over the
+ * root of the image: a link of the image has led a volume there, and what is written would be
+ * written into it. Call it before joining anything. Fails with GRAFT_UNSAFE and GRAFT_NO_MEMORY.
+ */
+int graft_target_refuse_volume(const struct graft_target *target, const char *const *sources, size_t n_sources,
+			       struct graft_error *err);
+/*
  * Finds out whether the root's /dev is a tmpfs that was mounted for this container (root->own_dev).
  * Without this call, none is. Call it before joining anything: a tmpfs that the host has mounted
  * elsewhere is in our own table of mounts, and the paths of config.json are those of our namespace.

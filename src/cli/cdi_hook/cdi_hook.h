@@ -34,6 +34,8 @@
 struct cdi_hook_root {
 	const char *path; /* absolute; NULL until known */
 	struct graft_oci_dev oci_dev;
+	const char **sources; /* what else it mounts */
+	size_t n_sources;
 };
 
 struct cdi_hook {

@@ -87,7 +87,8 @@ static int find_root(struct cdi_hook *hook, const char *bundle, struct cdi_hook_
 	ret_root->path = path[0] == '/' ? graft_arena_strdup(hook->arena, path)
 					: graft_arena_printf(hook->arena, "%s/%s", bundle, path);
 	graft_oci_dev_read(&spec, hook->arena, &ret_root->oci_dev);
-	return ret_root->path ? 0 : graft_fail_memory(err);
+	ret_root->sources = graft_oci_spec_sources(&spec, hook->arena, &ret_root->n_sources);
+	return ret_root->path && ret_root->sources ? 0 : graft_fail_memory(err);
 }
 
 /* The hook was started in a directory of the image, so a relative path is refused. */
@@ -126,7 +127,8 @@ int cdi_hook_open(struct cdi_hook *hook, struct graft_target *ret_target, struct
 
 	if (find_rootfs(hook, &root, err) < 0)
 		return -1;
-	if (graft_target_open(getpid(), false, root.path, hook->budget, &hook->log, ret_target, err) < 0)
+	if (graft_target_open(getpid(), false, root.path, hook->budget, &hook->log, ret_target, err) < 0 ||
+	    graft_target_refuse_volume(ret_target, root.sources, root.n_sources, err) < 0)
 		return graft_wrap(err, "failed to determined container root");
 	ret_target->oci_dev = root.oci_dev;
 	return 0;

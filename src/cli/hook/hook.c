@@ -227,6 +227,11 @@ static int configure_in_process(struct hook *h, int argc, char **argv)
 						 .what = h->container.lease_what,
 						 .has_user = h->spec.has_process,
 						 .user = graft_start_host_uid(&h->spec) };
+	h->cli.sources = graft_oci_spec_sources(&h->spec, h->arena, &h->cli.n_sources);
+	if (!h->cli.sources) {
+		(void)graft_fail_memory(&err);
+		return fail_hook(h, &err);
+	}
 	h->cli.own_shm = !graft_start_has_default_shm(&h->spec);
 	h->cli.planned = hook_announce_devices;
 	return cli_main(&h->cli, argc, argv);
