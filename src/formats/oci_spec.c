@@ -325,14 +325,28 @@ const char *graft_oci_spec_env(const struct graft_oci_spec *spec, const char *na
 	return NULL;
 }
 
-const char **graft_oci_spec_sources(const struct graft_oci_spec *spec, struct graft_arena *arena, size_t *ret_n)
+const char *graft_oci_mount_source(const struct graft_oci_mount *mount, const char *bundle, struct graft_arena *arena)
+{
+	const char *source = mount->source;
+
+	if (!source || source[0] == '/' || !bundle)
+		return source ? graft_arena_strdup(arena, source) : NULL;
+	return graft_arena_printf(arena, "%s/%s", bundle, source);
+}
+
+const char **graft_oci_spec_sources(const struct graft_oci_spec *spec, const char *bundle, struct graft_arena *arena,
+				    size_t *ret_n)
 {
 	const char **sources = graft_arena_list(arena, spec->n_mounts + 1, sizeof(*sources));
 
 	*ret_n = 0;
-	for (size_t i = 0; sources && i < spec->n_mounts; i++)
-		if (spec->mounts[i].source && spec->mounts[i].source[0] == '/')
-			sources[(*ret_n)++] = graft_arena_strdup(arena, spec->mounts[i].source);
+	for (size_t i = 0; sources && i < spec->n_mounts; i++) {
+		const char *to = spec->mounts[i].destination;
+
+		/* What is to be the root is no volume. */
+		if (spec->mounts[i].source && to && strcmp(to, "/") != 0)
+			sources[(*ret_n)++] = graft_oci_mount_source(&spec->mounts[i], bundle, arena);
+	}
 	return graft_arena_failed(arena) ? NULL : sources;
 }
 

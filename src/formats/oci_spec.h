@@ -88,10 +88,15 @@ int graft_oci_spec_check(const struct graft_oci_spec *spec, struct graft_error *
 /* Returns the value of the last variable with that name, or NULL. */
 const char *graft_oci_spec_env(const struct graft_oci_spec *spec, const char *name);
 /*
- * Returns copies of the absolute paths that are mounted, in the arena: directories and files of the
- * host. NULL: out of memory.
+ * Returns a copy of a mount's source in the arena: below the bundle if it is relative, which only
+ * matters for binds. NULL: there is none, or no memory.
  */
-const char **graft_oci_spec_sources(const struct graft_oci_spec *spec, struct graft_arena *arena, size_t *ret_n);
+const char *graft_oci_mount_source(const struct graft_oci_mount *mount, const char *bundle, struct graft_arena *arena);
+/*
+ * Returns the sources of all mounts but those at "/", in the arena. NULL: out of memory.
+ */
+const char **graft_oci_spec_sources(const struct graft_oci_spec *spec, const char *bundle, struct graft_arena *arena,
+				    size_t *ret_n);
 /*
  * Returns the mount that the container sees at `place`, however its destination is spelled ("/dev/"
  * is /dev); NULL if there is none, or no memory in the arena.

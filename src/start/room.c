@@ -53,7 +53,7 @@ static const char *find_mount_place(const struct room *room, size_t mount)
 		return NULL;
 	if (room->create->plain_mounts && room->create->plain_mounts[mount])
 		return clean;
-	return room->visible && !graft_path_is_system(clean) ? graft_start_find_place(&room->root, clean, arena)
+	return room->visible && !graft_path_is_system(clean) ? graft_start_find_place(&room->root, clean, NULL, arena)
 							     : clean;
 }
 
@@ -100,14 +100,13 @@ static const char *find_obstacle_in_mount(const struct room *room, const struct 
 	auto_image_root struct graft_image_root volume = GRAFT_IMAGE_ROOT_INIT;
 	bool read_only = graft_is_in(mount->options, mount->n_options, "ro") ||
 			 graft_is_in(mount->options, mount->n_options, "rro");
-	const char *source = mount->source;
+	const char *source;
 	struct stat st;
 	int fd;
 
 	if (!graft_start_is_bind(mount))
 		return read_only ? no_file : NULL;
-	if (source && source[0] != '/' && create->bundle)
-		source = graft_arena_printf(create->arena, "%s/%s", create->bundle, source);
+	source = graft_oci_mount_source(mount, create->bundle, create->arena);
 	fd = source ? open(source, O_PATH | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return NULL; /* the runtime reports what is wrong with it */
@@ -150,7 +149,7 @@ static const char *find_why_no_room(const struct room *room, const char *target)
 	bool is_new = clean && room->visible && graft_image_root_look_plain(&room->root, clean) == -ENOENT;
 
 	if (clean && room->visible && !is_new)
-		place = graft_start_find_place(&room->root, clean, room->create->arena);
+		place = graft_start_find_place(&room->root, clean, NULL, room->create->arena);
 	if (!clean)
 		return NULL; /* out of memory, which the caller detects */
 	if (!place)

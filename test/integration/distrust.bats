@@ -311,7 +311,7 @@ stays() {
 }
 
 # Where the volume itself covers a place that a library or file is mounted at, an empty file is made there, as low-level runtimes make it; not where a link leads there.
-# A directory of the host that a container is given: a specification's, or that of MPS. Each row: where the image has a link, and whereto it leads.
+# A directory of the host that a container is given: a specification's, or that of MPS. Each row: where the image has a link, and where it leads; twice, if another one is to hide that.
 steer='/tmp/shared /dev
 /tmp/shared /dev/dri
 /tmp/shared /proc
@@ -321,7 +321,10 @@ steer='/tmp/shared /dev
 LIBRARIES /tmp/shared
 LIBRARIES/libcuda.so.VERSION /tmp/shared/chosen
 /usr/bin ../tmp/shared
-/dev ../tmp/shared'
+/dev ../tmp/shared
+/usr/bin/nvidia-smi /tmp/shared/chosen /tmp/shared/chosen /elsewhere
+/tmp/shared /dev/dri /dev/dri /elsewhere
+/tmp/shared /way/../dri /way /dev/a'
 # steered FROM TO: a link in the image.
 steered() {
   local at=${1/LIBRARIES/$libraries}
@@ -333,10 +336,10 @@ steered() {
 
 # refuses_steered OPTION WORD...: mode cdi with a directory of the specification's, mounted with that option, refuses each of the rows and makes nothing. WORD...: before the runtime.
 refuses_steered() {
-  local option=$1 at to
+  local option=$1 at to decoy leads
   shift
   mkdir "$work/secret"
-  while read -r at to; do
+  while read -r at to decoy leads; do
     fresh_root small
     echo of the host >"$volume/exists"
     specification
@@ -344,6 +347,7 @@ refuses_steered() {
       "$work/cdi/nvidia.json" >"$work/spec"
     mv "$work/spec" "$work/cdi/nvidia.json"
     steered "$at" "$to"
+    [ -z "$decoy" ] || steered "$decoy" "$leads"
     asks cdi "$(mounted "$work/secret" /run/secrets/token)"
     [ $# -eq 0 ] || sed -i "s|^runtimes = .*|runtimes = [\"$(type -P crun)\"]|" "$work/config.toml"
     "${@:-on_host}" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
@@ -400,6 +404,34 @@ refuses_steered() {
     [ -z "$(ls -A "$volume")" ] || die "$to: $(ls -AR "$volume") $(cat "$work/said")"
     grep -q "a link in the image leads the mount at /data over /dev, /proc or /sys" "$work/said" || die "$to: $(cat "$work/said")"
   done
+  # What the image has there will be covered.
+  fresh_root small
+  steered /data /dev/dri
+  steered /dev/dri /elsewhere
+  asks jit-cdi "$(mounted "$volume" /data)"
+  shim_create
+  [ -z "$(ls -A "$volume")" ] || die "$(ls -AR "$volume") $(cat "$work/said")"
+  grep -q "a link in the image leads the mount at /data over /dev, /proc or /sys" "$work/said" || die "$(cat "$work/said")"
+}
+
+@test "cdi: no directory of the host is led elsewhere by a link in a volume" {
+  fresh_root small
+  mkdir "$work/other"
+  ln -s /dev "$work/other/shared"
+  specification
+  jq --arg from "$volume" '.containerEdits.mounts += [{hostPath: $from, containerPath: "/tmp/shared", options: ["rw", "rbind"]}]' "$work/cdi/nvidia.json" >"$work/spec"
+  mv "$work/spec" "$work/cdi/nvidia.json"
+  asks cdi "$(mounted "$work/other" /tmp)"
+  shim_create
+  [ -z "$(ls -A "$volume")" ] || die "$(ls -AR "$volume") $(cat "$work/said")"
+  grep -qF "a link in the volume $work/other leads the mount at /tmp/shared elsewhere" "$work/said" || die "$(cat "$work/said")"
+  # A directory of the volume is its place.
+  rm "$work/other/shared"
+  mkdir "$work/other/shared"
+  fresh_root small
+  asks cdi "$(mounted "$work/other" /tmp)"
+  shim_create
+  ! grep -q "leads the mount" "$work/said" || die "$(cat "$work/said")"
 }
 
 # crun runs hooks before it finds that such a container has no /dev.
@@ -428,11 +460,12 @@ refuses_steered() {
 }
 
 @test "configure: nothing is made in the directory of MPS, by whatever way the image leads there" {
-  local at to
-  while read -r at to; do
+  local at to decoy leads
+  while read -r at to decoy leads; do
     fresh_root small
     at=${at/#\/tmp\/shared/$volume}
     steered "$at" "${to/\/tmp\/shared/$volume}"
+    [ -z "$decoy" ] || steered "${decoy/#\/tmp\/shared/$volume}" "$leads"
     run on_host env CUDA_MPS_PIPE_DIRECTORY="$volume" unshare --mount --propagation private -- \
       nvidia-container-cli configure --no-cgroups --device=all --compute --utility --compat32 "$root"
     [ -z "$(ls -A "$volume")" ] || die "$at -> $to: $(ls -AR "$volume") $output"

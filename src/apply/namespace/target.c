@@ -323,22 +323,29 @@ static bool covers_another(const struct graft_target *target)
 	if (!arena || graft_read_fd(fd, MOUNTINFO_MAX, arena, &text, &length) < 0 ||
 	    graft_procfs_mountinfo(text, length, arena, &mounts, &n) < 0)
 		return true;
-	top = find_mount_row(mounts, n, target->root.mount_id);
-	below = top ? find_mount_row(mounts, n, (uint64_t)top->parent_id) : NULL;
-	return !below ||
-	       (strcmp(top->mount_point, below->mount_point) == 0 &&
-		(top->major != below->major || top->minor != below->minor || strcmp(top->root, below->root) != 0));
+	top = below = find_mount_row(mounts, n, target->root.mount_id);
+	for (size_t i = 0; below && i < n; i++) {
+		below = find_mount_row(mounts, n, (uint64_t)below->parent_id);
+		if (below && strcmp(top->mount_point, below->mount_point) != 0)
+			return false;
+		if (below &&
+		    (top->major != below->major || top->minor != below->minor || strcmp(top->root, below->root) != 0))
+			return true;
+	}
+	return true;
 }
 
 int graft_target_refuse_volume(const struct graft_target *target, const char *const *sources, size_t n_sources,
 			       struct graft_error *err)
 {
-	struct stat root, st;
+	struct graft_statx st;
+	struct stat root;
 
 	if (fstat(target->root.fd, &root) < 0)
 		return graft_fail_errno(err, errno, "path error: %s", target->rootfs);
 	for (size_t i = 0; i < n_sources; i++)
-		if (stat(sources[i], &st) == 0 && st.st_dev == root.st_dev && st.st_ino == root.st_ino &&
+		if (graft_statx(AT_FDCWD, sources[i], GRAFT_STATX_DONT_SYNC, GRAFT_STATX_INO, &st) == 0 &&
+		    makedev(st.dev_major, st.dev_minor) == root.st_dev && st.ino == root.st_ino &&
 		    covers_another(target))
 			return graft_fail(err, GRAFT_UNSAFE, 0,
 					  "a link in the image leads the mount of %s over the whole root", sources[i]);

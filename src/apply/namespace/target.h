@@ -67,7 +67,8 @@ int graft_target_open_running(pid_t pid, const struct graft_log *log, struct gra
 /*
  * SECURITY: refuses a target whose root is one of these directories of the host, mounted over the
  * root of the image: a link of the image has led a volume there, and what is written would be
- * written into it. Call it before joining anything. Fails with GRAFT_UNSAFE and GRAFT_NO_MEMORY.
+ * written into it. Call it before joining anything. Fails with GRAFT_UNSAFE, also if it cannot be
+ * determined.
  */
 int graft_target_refuse_volume(const struct graft_target *target, const char *const *sources, size_t n_sources,
 			       struct graft_error *err);

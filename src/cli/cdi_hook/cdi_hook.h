@@ -34,7 +34,7 @@
 struct cdi_hook_root {
 	const char *path; /* absolute; NULL until known */
 	struct graft_oci_dev oci_dev;
-	const char **sources; /* what else it mounts */
+	const char **sources; /* of all its mounts */
 	size_t n_sources;
 };
 

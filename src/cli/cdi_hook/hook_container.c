@@ -87,7 +87,7 @@ static int find_root(struct cdi_hook *hook, const char *bundle, struct cdi_hook_
 	ret_root->path = path[0] == '/' ? graft_arena_strdup(hook->arena, path)
 					: graft_arena_printf(hook->arena, "%s/%s", bundle, path);
 	graft_oci_dev_read(&spec, hook->arena, &ret_root->oci_dev);
-	ret_root->sources = graft_oci_spec_sources(&spec, hook->arena, &ret_root->n_sources);
+	ret_root->sources = graft_oci_spec_sources(&spec, bundle, hook->arena, &ret_root->n_sources);
 	return ret_root->path && ret_root->sources ? 0 : graft_fail_memory(err);
 }
 

@@ -227,7 +227,7 @@ static int configure_in_process(struct hook *h, int argc, char **argv)
 						 .what = h->container.lease_what,
 						 .has_user = h->spec.has_process,
 						 .user = graft_start_host_uid(&h->spec) };
-	h->cli.sources = graft_oci_spec_sources(&h->spec, h->arena, &h->cli.n_sources);
+	h->cli.sources = graft_oci_spec_sources(&h->spec, h->bundle, h->arena, &h->cli.n_sources);
 	if (!h->cli.sources) {
 		(void)graft_fail_memory(&err);
 		return fail_hook(h, &err);
