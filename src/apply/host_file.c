@@ -132,7 +132,7 @@ static int open_to_append(const struct graft_host_place *place, int flags)
 
 int graft_host_log_open(const char *path, int flags, bool make_parents, struct graft_error *err)
 {
-	const unsigned int how = GRAFT_HOST_TO_WRITE | (make_parents ? GRAFT_HOST_MAKE_PARENTS : 0u);
+	const unsigned int how = GRAFT_HOST_TO_WRITE | GRAFT_HOST_MAGIC | (make_parents ? GRAFT_HOST_MAKE_PARENTS : 0u);
 	auto_host_place struct graft_host_place place = GRAFT_HOST_PLACE_INIT;
 	int fd = -ESTALE;
 

@@ -276,7 +276,8 @@ static int look_at_last_link(struct walk *walk, int fd, const struct stat *direc
 	if (is_on_procfs(walk)) {
 		struct stat st;
 
-		if (fstatat(place->dir_fd, place->name, &st, 0) == 0 && is_stream_stat(&st)) {
+		if (fstatat(place->dir_fd, place->name, &st, 0) == 0 &&
+		    (is_stream_stat(&st) || ((walk->flags & GRAFT_HOST_MAGIC) != 0 && S_ISREG(st.st_mode)))) {
 			place->is_magic = true;
 			place->st = st;
 			return 0;

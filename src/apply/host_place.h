@@ -33,7 +33,7 @@ struct graft_host_place {
 	char name[NAME_MAX + 1]; /* one component; "." with GRAFT_HOST_DIRECTORY */
 	enum graft_host_found found;
 	struct stat st; /* unless found is NOTHING */
-	bool is_magic;  /* a procfs link to a stream: open the name without O_NOFOLLOW */
+	bool is_magic;  /* a procfs link to a stream or file: open the name without O_NOFOLLOW */
 	char why[640];  /* a link or file that the rules forbid: what it is, where, and what to do; otherwise empty */
 };
 #define GRAFT_HOST_PLACE_INIT                       \
@@ -52,6 +52,7 @@ enum graft_host_flag {
 	 */
 	GRAFT_HOST_OWN_LINKS = 1 << 4,
 	GRAFT_HOST_TO_WRITE = 1 << 5, /* refuse files and FIFOs of others in shared directories */
+	GRAFT_HOST_MAGIC = 1 << 6,    /* a procfs link to a file: find that file, and not the link's text */
 };
 
 /*
