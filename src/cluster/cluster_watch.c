@@ -276,8 +276,8 @@ static void stream_answered(void *arg, const struct graft_cluster_answer *answer
 	if (answer->status == 410) {
 		list_again(watch);
 	} else if (answer->err && !(lived && answer->err->status == GRAFT_TIMEOUT)) {
-		/* Another server, or one restored from a backup, may refuse our version forever. */
-		if (answer->err->status == GRAFT_INVALID)
+		/* Another server may refuse our version forever. */
+		if (answer->status == 400 || answer->status == 422)
 			watch->version[0] = '\0';
 		watch_failed(watch, answer->err);
 	} else if (!lived) {

@@ -196,6 +196,20 @@ static void test_refused_version(void **state)
 	assert_non_null(strstr(world.warnings, ": invalid resource version (status 400); trying again."));
 }
 
+/* One that is overloaded is not also asked for the list. */
+static void test_overloaded(void **state)
+{
+	fault("{\"match\": \"" NODES "?fieldSelector=metadata.name%3Da&watch\", \"kind\": \"status\", \"code\": 429, "
+	      "\"message\": \"too many requests\"}");
+	(void)usleep(1100000);
+	stream("{\"kind\": \"end\"}");
+	set_label("1");
+	assert_true(wait_for("1"));
+	assert_true(wait_for_streams(1));
+	assert_int_equal(seen.n_lists, 1);
+	assert_non_null(strstr(world.warnings, ": too many requests (status 429); trying again."));
+}
+
 /* What is no event, and errors, begin anew with the list; each is logged, with what the server says. */
 static void test_nonsense(void **state)
 {
@@ -352,6 +366,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bookmark, begin, end),
 		cmocka_unit_test_setup_teardown(test_gone, begin, end),
 		cmocka_unit_test_setup_teardown(test_refused_version, begin, end),
+		cmocka_unit_test_setup_teardown(test_overloaded, begin, end),
 		cmocka_unit_test_setup_teardown(test_nonsense, begin, end),
 		cmocka_unit_test_setup_teardown(test_list_fails, begin, end),
 		cmocka_unit_test_setup_teardown(test_sizes, begin, end),
