@@ -37,19 +37,32 @@ static void judge_place(struct graft_judge *judge)
 
 /* --- files --- */
 
+static bool is_microk8s(const struct graft_health_engine *engine)
+{
+	return strcmp(engine->name, "microk8s") == 0;
+}
+
+/* The name may be "docker (rootless, uid 1000)". */
+static const char *unit_of(const struct graft_health_engine *engine)
+{
+	if (engine->unit)
+		return engine->unit;
+	return engine->kind == GRAFT_ENGINE_CRIO ? "crio" : engine->rootless ? "docker" : engine->name;
+}
+
 static const char *engine_restart_command(struct graft_judge *judge, const struct graft_health_engine *engine)
 {
-	if (strcmp(engine->name, "microk8s") == 0)
+	if (is_microk8s(engine))
 		return "snap restart microk8s";
-	return graft_judge_text(judge, "systemctl restart %s",
-				engine->unit                         ? engine->unit
-				: strcmp(engine->name, "cri-o") == 0 ? "crio"
-								     : engine->name);
+	return graft_judge_text(judge, "systemctl %srestart %s", engine->rootless ? "--user " : "", unit_of(engine));
 }
 
 bool graft_judge_cannot_start(const struct graft_health_engine *engine)
 {
-	for (size_t i = 0; i < engine->n_files && !engine->running; i++) {
+	/* Podman is no daemon: it reads its files each time. */
+	bool reads = !engine->running || engine->kind == GRAFT_ENGINE_PODMAN;
+
+	for (size_t i = 0; i < engine->n_files && reads; i++) {
 		const struct graft_health_file *file = &engine->files[i];
 
 		/* What this user cannot read may still be correct. */
@@ -62,15 +75,17 @@ bool graft_judge_cannot_start(const struct graft_health_engine *engine)
 /* Returns a clause about the time until a file is corrected, and what to do then. */
 static const char *after_correction(struct graft_judge *judge, const struct graft_health_engine *engine)
 {
-	const char *unit = engine->unit ? engine->unit : engine->name;
+	const char *restart = engine_restart_command(judge, engine);
 
-	if (engine->running)
-		return "until then nothing in it has an effect";
 	if (engine->kind == GRAFT_ENGINE_PODMAN)
 		return "until then podman does not work";
+	if (engine->running)
+		return "until then nothing in it has an effect";
 	/* systemd gives a unit up that has failed a few times. */
-	return graft_judge_text(judge, "then run 'systemctl reset-failed %s; %s'. Until then it does not start", unit,
-				engine_restart_command(judge, engine));
+	if (!is_microk8s(engine))
+		restart = graft_judge_text(judge, "systemctl %sreset-failed %s; %s", engine->rootless ? "--user " : "",
+					   unit_of(engine), restart);
+	return graft_judge_text(judge, "then run '%s'. Until then it does not start", restart);
 }
 
 static void judge_files(struct graft_judge *judge)

@@ -687,7 +687,24 @@ WRONG(closed_engine_file)
 WRONG(bad_podman_file)
 {
 	w->files[3][0].problem = "line 3, column 1: expected a value";
-	w->engines[3].running = false;
+}
+WRONG(rootless_docker_does_not_start)
+{
+	docker_does_not_start(w);
+	w->engines[0].name = "docker (rootless, uid 1000)";
+	w->engines[0].rootless = true;
+}
+WRONG(crio_does_not_start)
+{
+	docker_does_not_start(w);
+	w->engines[0].name = "cri-o";
+	w->engines[0].kind = GRAFT_ENGINE_CRIO;
+}
+WRONG(microk8s_does_not_start)
+{
+	docker_does_not_start(w);
+	w->engines[0].name = "microk8s";
+	w->engines[0].kind = GRAFT_ENGINE_CONTAINERD;
 }
 WRONG(no_hook)
 {
@@ -1406,6 +1423,12 @@ static const struct {
 	{ no_engine, C(ENGINES), WARN, "container engines", "none was found", "Install one", { 0 } },
 	{ bad_engine_file, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "docker cannot read it: line 1, column 2", "Correct line 1; until then", { 0 } },
 	{ docker_does_not_start, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "docker cannot read it: line 1, column 2", "Correct line 1; then run 'systemctl reset-failed docker; systemctl restart docker'. Until then it does not start.", { 0 } },
+	{ rootless_docker_does_not_start, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "docker (rootless, uid 1000) cannot read it: line 1, column 2",
+	  "Correct line 1; then run 'systemctl --user reset-failed docker; systemctl --user restart docker'. Until then it does not start.", { 0 } },
+	{ crio_does_not_start, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "cri-o cannot read it: line 1, column 2",
+	  "Correct line 1; then run 'systemctl reset-failed crio; systemctl restart crio'. Until then it does not start.", { 0 } },
+	{ microk8s_does_not_start, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "microk8s cannot read it: line 1, column 2",
+	  "Correct line 1; then run 'snap restart microk8s'. Until then it does not start.", { 0 } },
 	{ bad_podman_file, C(ENGINES), BROKEN, "/etc/containers/containers.conf", "podman cannot read it: line 3", "Correct line 3; until then podman does not work.", { 0 } },
 	{ comment_in_engine_file, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "a comment, and JSON has none", "Remove the comment in line 2;", { 0 } },
 	{ comma_in_engine_file, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "a comma before", "Remove the comma before the bracket in line 7;", { 0 } },
