@@ -324,7 +324,8 @@ static int check_link(const struct installer_options *o, const char *path, struc
 	if (!path || !installer_other_root(o) || stat(path, &st) == 0)
 		return 0;
 	n = readlink(path, target, sizeof(target) - 1);
-	if (n <= 0)
+	/* A target in the same directory is there with it. */
+	if (n <= 0 || !memchr(target, '/', (size_t)n))
 		return 0;
 	target[n] = '\0';
 	(void)graft_fail(err, GRAFT_NOT_FOUND, 0, "%s is a link to %s, which this container does not have", path,

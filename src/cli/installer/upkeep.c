@@ -373,7 +373,7 @@ static int wait_for_signal(struct upkeep *upkeep, struct graft_error *err)
 		}
 		if (rc > 0 && polled[1].revents != 0)
 			read_events(upkeep);
-		/* Do not sweep meanwhile: no process uses the stage that a check is filling. */
+		/* Not while a check fills a stage: the sweep would be in vain. */
 		if (upkeep->looker == 0 && upkeep->sweep_ms != 0 && now >= upkeep->sweep_ms)
 			upkeep->sweep_ms = installer_toolkit_sweep(upkeep->options) ? 0 : now + SWEEP_MS;
 		if (upkeep->looker == 0 &&
