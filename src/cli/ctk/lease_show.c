@@ -597,6 +597,7 @@ static int repair_table(struct view *view, size_t n_strangers, struct graft_erro
 static int look_at_mps(struct view *view, bool repair, struct graft_buffer *out, struct graft_error *err)
 {
 	struct graft_strings gpus;
+	int rc = 0;
 
 	if (graft_lease_mps_abandoned(&view->config, view->ctk->arena, &gpus, err) < 0)
 		return -1;
@@ -607,9 +608,9 @@ static int look_at_mps(struct view *view, bool repair, struct graft_buffer *out,
 		graft_buffer_printf(out, "%s: %s: MPS has no keeper to end it and to reset the compute mode\n",
 				    repair ? "repair" : "warning", gpus.items[i]);
 		if (repair && graft_lease_mps_ensure_keeper(&view->config, gpus.items[i], view->ctk->arena, err) < 0)
-			return -1;
+			rc = -1;
 	}
-	return 0;
+	return rc;
 }
 
 static int lease_doctor(void *target, struct graft_error *err)
