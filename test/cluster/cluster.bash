@@ -10,7 +10,7 @@
 #   setup()         { need_engines && cluster_setup; }
 #   teardown()      { cluster_teardown; }
 #
-# The node is a machine of its own with a network namespace of its own, which leads nowhere: pods have an address and reach the node. Without kube-proxy the
+# The node is a machine of its own with a network namespace of its own, without a way out: pods have an address and reach the node. Without kube-proxy the
 # address of the service "kubernetes" is one of the node's, and the API server listens there.
 
 node=worker-1 # as docs/ call it
@@ -21,18 +21,20 @@ cuda=nvcr.io/nvidia/cuda:12.6.3-base-ubuntu24.04
 chart=$top/packaging/kubernetes/nvidia-device-plugin
 
 start_cluster() {
-  local status=0 name
+  local status=0 name go_path=/usr/share/gocode
   work=$BATS_FILE_TMPDIR
-  [ -x "$build/src/daemon/nvidia-device-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  [ -x "$build/src/daemon/nvidia-device-plugin" ] || { not_here "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)" && return; }
+  [ -d "$go_path/src/github.com/Masterminds/sprig" ] || { not_here "golang-github-masterminds-sprig-dev is not installed (tools/deps test)" && return; }
   kubernetes=$("$top/tools/kubernetes" kubelet kube-apiserver kube-controller-manager kube-scheduler 2>"$work/why") || status=$?
-  [ "$status" -ne 77 ] || skip "$(tail -n 1 "$work/why")"
+  [ "$status" -ne 77 ] || { not_here "$(tail -n 1 "$work/why")" && return; }
   [ "$status" -eq 0 ] || { cat "$work/why" >&2 && return 1; }
   debian=$("$top/test/tools/release-root" cluster bookworm 2>"$work/why") || status=$?
-  [ "$status" -ne 77 ] || skip "$(tail -n 1 "$work/why")"
+  [ "$status" -ne 77 ] || { not_here "$(tail -n 1 "$work/why")" && return; }
   [ "$status" -eq 0 ] || { cat "$work/why" >&2 && return 1; }
   export kubernetes debian
-  build_chart_program
   page_machine dgx-h100
+  # What renders the chart, in place of Helm, which is in no release of Debian.
+  GO111MODULE=off GOPATH=$go_path GOCACHE=${GOCACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/go-build} go build -o "$BATS_FILE_TMPDIR/programs/chart" "$top/test/tools/chart.go"
   [ -z "${GRAFT_CONTAINERD:-}" ] || use_engines "$GRAFT_CONTAINERD" containerd ctr || return
   [ ! -e "$machine/why" ] || return 0
   for name in nvidia-device-plugin gpu-feature-discovery config-manager mps-control-daemon nvidia-nri-plugin; do on_host cp "$build/src/daemon/$name" /usr/bin/; done
@@ -49,13 +51,6 @@ start_cluster() {
 is_ready() { [ "$(kubectl get node "$node" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}' 2>/dev/null)" = True ]; }
 has_account() { [ -n "$(kubectl --namespace "$1" get serviceaccount default -o jsonpath='{.secrets}' 2>/dev/null)" ]; }
 
-# build_chart_program: what renders the chart, in place of Helm, which is in no release of Debian.
-build_chart_program() {
-  local go_path=/usr/share/gocode
-  [ -d $go_path/src/github.com/Masterminds/sprig ] || skip "golang-github-masterminds-sprig-dev is not installed (tools/deps test)"
-  GO111MODULE=off GOPATH=$go_path GOCACHE=${GOCACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/go-build} go build -o "$BATS_FILE_TMPDIR/programs/chart" "$top/test/tools/chart.go"
-}
-
 # prepare_node: folders that leave nothing here, what pods mount is seen by containerd, and the network.
 prepare_node() {
   mkdir -p "$machine/log" "$machine/pki"
@@ -67,6 +62,7 @@ prepare_node() {
     mount --make-rshared /
     ip address add "$0/32" dev lo
     ip address add "$1/32" dev lo' "$node_address" "$service_address"
+  shield_sysctls
   on_host tee /etc/cni/net.d/10-ptp.conflist >/dev/null <<'JSON'
 {"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.244.0.0/24", "routes": [{"dst": "0.0.0.0/0"}]}}]}
 JSON
@@ -194,15 +190,18 @@ cluster_setup() {
   hook_log=$BATS_TEST_TMPDIR/hook.log
 }
 
-# cluster_teardown: no pod of the test is left; what it has installed, it removes.
+# cluster_teardown: no pod of the test is left. A test that passes has removed what it has installed, but for the chart.
 cluster_teardown() {
   [ ! -e "$machine/why" ] || return 0
   [ -n "${BATS_TEST_COMPLETED:-}" ] || show_cluster
   kubectl delete --all deployments,jobs,pods --namespace default --grace-period 0 --force --wait=false >/dev/null 2>&1
-  within 60 no_pods default || say "pods are left: $(kubectl get pods)"
+  within 60 no_pods default || die "pods are left: $(kubectl get pods)"
 }
 # no_pods NAMESPACE
-no_pods() { [ -z "$(kubectl get pods --namespace "$1" --no-headers 2>/dev/null)" ]; }
+no_pods() {
+  local left
+  left=$(kubectl get pods --namespace "$1" --output name 2>/dev/null) && [ -z "$left" ]
+}
 show_cluster() {
   kubectl get pods --all-namespaces -o wide
   kubectl get events --all-namespaces --sort-by .lastTimestamp | tail -n 20
@@ -268,7 +267,10 @@ expect_pod() {
   await_pods "$1" || return
   run kubectl exec "$1" -- /probe
   read_answers
-  [ "$2" -ne 0 ] || { expect_no_gpu && return; }
+  [ "$2" -ne 0 ] || {
+    expect_no_gpu
+    return
+  }
   gpus=()
   while read -r line; do gpus+=("$((line - 1))"); done < <(host_uuids | grep -nFf <(tr ' ' '\n' <<<"${answer[nvidia-smi-uuids]}" | grep .) | cut -d : -f 1)
   [ ${#gpus[@]} -eq "$2" ] || die "pod $1 has GPUs ${gpus[*]}: $output" || return

@@ -47,7 +47,9 @@ ${1:-}"
   pod by-index 0 "runtimeClassName: nvidia" ', {name: NVIDIA_VISIBLE_DEVICES, value: "0,3"}'
   expect_pod by-index 2
   [ "${gpus[*]}" = "0 3" ]
-  remove_pods by-index
+  pod by-default 0 "restartPolicy: Always" ', {name: NVIDIA_VISIBLE_DEVICES, value: "all"}'
+  expect_pod by-default 0
+  remove_pods by-index by-default
   kubectl delete --filename "$manifest" --timeout 120s
   within 60 no_pods nvidia-container-toolkit
   diff "$BATS_TEST_TMPDIR/before" <(files_of_engine)
@@ -170,7 +172,10 @@ node_features() {
 # feature [LABEL]: of the node's object.
 feature() { kubectl --namespace gpu get nodefeature nvidia-features-for-"$node" -o json 2>/dev/null | jq -re --arg name "nvidia.com/${1:-gpu.count}" '.spec.labels[$name]'; }
 has_feature() { [ "$(feature "$1")" = "$2" ]; }
-no_feature() { [ -z "$(kubectl --namespace gpu get nodefeatures --output name)" ]; }
+no_feature() {
+  local left
+  left=$(kubectl --namespace gpu get nodefeatures --output name) && [ -z "$left" ]
+}
 
 @test "feature discovery: its object has the node's labels, is made again, and goes away with the DaemonSet" {
   local gfd=$plugin-gpu-feature-discovery uid
@@ -208,7 +213,7 @@ asked() {
   # What the tests before this one have made them ask.
   for name in $plugin $plugin-gpu-feature-discovery; do asked "$name"; done >"$BATS_TEST_TMPDIR/asked"
   cat "$BATS_TEST_TMPDIR/asked"
-  run ! grep -E ' (401|403)$' "$BATS_TEST_TMPDIR/asked"
+  run ! grep ' 403$' "$BATS_TEST_TMPDIR/asked"
   asked $plugin | cut -d ' ' -f 1,2 | sort -u >"$BATS_TEST_TMPDIR/plugin"
   asked $plugin-gpu-feature-discovery | cut -d ' ' -f 1,2 | sort -u >"$BATS_TEST_TMPDIR/discovery"
   diff "$BATS_TEST_TMPDIR/plugin" <(printf '%s nodes\n' list watch)
@@ -229,6 +234,8 @@ mps: {root: /run/nvidia/mps}'
   within 60 has_failed two-shares || die "$(kubectl describe pod two-shares)"
   [[ $(of_pod two-shares '{.status.message}') == *"invalid request: maximum request size for shared resources is 1; found 2"* ]]
   remove_pods share two-shares
+  on_host mountpoint -q /run/nvidia/mps/shm
+  on_host test -e /run/nvidia/mps/nvidia.com/gpu/.started
   remove_chart
   run ! on_host mountpoint -q /run/nvidia/mps/shm
   run ! on_host test -e /run/nvidia/mps/nvidia.com/gpu/.started
@@ -242,7 +249,10 @@ has_failed() { [ "$(of_pod "$1" '{.status.phase}')" = Failed ]; }
   kubectl describe pod unknown | grep -qF "device error: 99: unknown device. Run 'nvidia-container-cli info' to list the devices of this host."
 }
 
-need_nri() { on_host test -S /var/run/nri/nri.sock || skip "containerd 1.6 has no NRI"; }
+need_nri() {
+  [ -n "${GRAFT_CONTAINERD:-}" ] || skip "containerd 1.6 has no NRI"
+  on_host test -S /var/run/nri/nri.sock || die "containerd has no NRI socket: $(tail -n 20 "$machine/log/containerd")"
+}
 
 @test "NRI: a pod without a RuntimeClass has its GPUs; what a foreign namespace asks for is refused, and its events say why" {
   need_nri

@@ -16,11 +16,14 @@ teardown() { [ -z "${holder:-}" ] || kill "$holder"; }
 alone() { nsenter --mount="/proc/$holder/ns/mnt" --wdns="$PWD" -- "$@"; }
 have_mounts() {
   unshare --mount --propagation private sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 1000' "$BATS_TEST_TMPDIR/holder" 3>&- 4>&- &
-  until [ -e "$BATS_TEST_TMPDIR/holder" ]; do sleep 0.02; done
+  until [ -e "$BATS_TEST_TMPDIR/holder" ]; do
+    kill -0 $! || return
+    sleep 0.02
+  done
   holder=$(cat "$BATS_TEST_TMPDIR/holder")
 }
 
-# Those lines with a process of quickstart that has ended: what others run on this machine is no rest.
+# Those lines with a process of quickstart that has ended: what others run on this machine does not count.
 of_ended() {
   local line pid
   while read -r line; do
@@ -36,7 +39,7 @@ state() {
   ldconfig -p | grep -E 'libcuda|nvidia' || :
 }
 
-@test "quickstart: a container shows its one GPU and the plan; twice, and leaves nothing behind" {
+@test "quickstart: a container shows its one GPU and the plan; twice, and leaves nothing" {
   local before command root
   # Others use that root meanwhile: it is not made again, within the simulated host.
   root=$(stat -c %i "$(test/tools/roots small)")

@@ -602,6 +602,7 @@ no_scope() { [ -z "$(find /sys/fs/cgroup -path "*/$group/*" -name 'graft-lease-*
   on_host unshare --pid --fork --mount --propagation private sh -c '
     mount --rbind /proc/driver "$1" && mount -t proc proc /proc && mount --rbind "$1" /proc/driver || exit
     "$0" create --bundle "$2" a; exit' "$runtime" "$work/driver" "$work/bundle-a" </dev/null >"$work/a.out" 2>&1 3>&- 4>&- &
+  echo $! >>"$work/pids"
   within_seconds 10 eval '[ "$(count_files)" = 1 ]' || die "$(cat "$work/a.out")"
   run -126 lease run -- true
   [[ $output == *'1 GPU was asked for, 0 of 8 are free'* ]] || die "$output"

@@ -18,10 +18,10 @@ port=10255 # of the machine's own loopback
 
 start_node() {
   local status=0 found release=${GRAFT_CONTAINERD:-}
-  [ -x "$build/src/daemon/nvidia-device-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
+  [ -x "$build/src/daemon/nvidia-device-plugin" ] || { not_here "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)" && return; }
   kubelet=${GRAFT_KUBELET:-}
   [ -n "$kubelet" ] || kubelet=$("$top/tools/kubernetes" kubelet 2>"$BATS_FILE_TMPDIR/why")/kubelet || status=$?
-  [ "$status" -ne 77 ] || skip "$(tail -n 1 "$BATS_FILE_TMPDIR/why")"
+  [ "$status" -ne 77 ] || { not_here "$(tail -n 1 "$BATS_FILE_TMPDIR/why")" && return; }
   [ "$status" -eq 0 ] || { cat "$BATS_FILE_TMPDIR/why" >&2 && return 1; }
   start_machine dgx-h100
   install -m 0755 "$kubelet" "$BATS_FILE_TMPDIR/programs/kubelet"
@@ -46,6 +46,7 @@ start_node() {
     mkdir -p /var/lib/kubelet /var/log/pods /var/log/containers "$0/manifests"
     mount -t tmpfs -o mode=750 kubelet /var/lib/kubelet
     mount --make-shared /var/lib/kubelet' "$machine/own"
+  shield_sysctls
   configure_containerd ""
   # From 1.7 it reads CDI specifications itself.
   [ -z "$release" ] || sed -i 's/^enable_cdi = false$/enable_cdi = true/' "$machine/containerd/config.toml"

@@ -229,7 +229,7 @@ static void check_serial(nvmlDevice_t device)
 /* What Slurm's nodes ask for: the clocks that can be set. */
 static void check_clocks(nvmlDevice_t device)
 {
-	unsigned int memory, clocks[200], n = 1, most;
+	unsigned int memory, clocks[200], n = 1, most = 0;
 
 	EXPECT(NVML_SUCCESS, CALL("nvmlDeviceGetSupportedMemoryClocks", (nvmlDevice_t, unsigned int *, unsigned int *),
 				  device, &n, &memory));

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Loaded by every test file. bats notes before each command where it stands, in case that it fails, which takes 0.4 ms: half the time of many suites. bash 5 still
-# knows it of a command that has failed, and is asked then. Of a test that ends by exit or a signal the line is not shown; "bats --trace" notes every command.
+# Before each command, bats records where it is, in case it fails; that takes 0.4 ms, half the time of many suites. bash 5 still knows it when a command has
+# failed, and is asked then. No line is shown for a teardown, or for a test that ends by exit, a signal or a timeout; for a function that returns a failure, the
+# line of its call is. "bats --trace" records every command.
 
-eval "noting_$(declare -f bats_setup_tracing)"
+declare -F noting_bats_setup_tracing >/dev/null || eval "noting_$(declare -f bats_setup_tracing)"
 
 bats_setup_tracing() {
   noting_bats_setup_tracing
