@@ -59,7 +59,7 @@ static const char *engine_restart_command(struct graft_judge *judge, const struc
 
 bool graft_judge_cannot_start(const struct graft_health_engine *engine)
 {
-	/* Podman is no daemon: it reads its files each time. */
+	/* Podman does not run as a daemon; it reads its files each time. */
 	bool reads = !engine->running || engine->kind == GRAFT_ENGINE_PODMAN;
 
 	for (size_t i = 0; i < engine->n_files && reads; i++) {

@@ -343,7 +343,7 @@ const char **graft_oci_spec_sources(const struct graft_oci_spec *spec, const cha
 	for (size_t i = 0; sources && i < spec->n_mounts; i++) {
 		const char *to = spec->mounts[i].destination;
 
-		/* What is to be the root is no volume. */
+		/* What is to be the root is not a volume. */
 		if (spec->mounts[i].source && to && strcmp(to, "/") != 0)
 			sources[(*ret_n)++] = graft_oci_mount_source(&spec->mounts[i], bundle, arena);
 	}

@@ -135,8 +135,8 @@ static bool exists_in(const struct place *directory, const char *to, const char 
 }
 
 /*
- * Refuses a place that a link in a volume of the engine leads elsewhere. A volume that changes in the
- * meantime is not noticed.
+ * Refuses a place that a link in a volume of the engine leads elsewhere. A volume that changes
+ * later is not noticed.
  */
 static int check_volumes(const struct places *places, const struct place *place, struct graft_budget *budget,
 			 struct graft_error *err)

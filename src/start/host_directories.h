@@ -25,8 +25,8 @@ int graft_start_check_spec_directories(const struct graft_start *create, const s
 /*
  * What `path`, which is clean, will resolve to. Missing components will be created where their
  * parents and the links on the way point to. What the image has in /dev, /proc and /sys, and in
- * `cover`, unless NULL, is ignored: it will be covered. NULL: it resolves to nothing, or this cannot
- * be determined.
+ * `cover`, unless NULL, is ignored: it will be covered. NULL: it resolves to nothing, or this
+ * cannot be determined.
  */
 const char *graft_start_find_place(const struct graft_image_root *root, const char *path, const char *cover,
 				   struct graft_arena *arena);
