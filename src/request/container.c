@@ -285,7 +285,7 @@ static void read_additions(const struct reading *r)
 								"the files of all CSV lists");
 }
 
-/* The annotation counts first. An image can set the variable, and with Podman also the annotation. */
+/* The annotation counts first. An image can set the variable; with Podman, the annotation too. */
 static const char *read_lease_owner(const struct graft_oci_spec *spec)
 {
 	for (size_t i = 0; i < spec->n_annotations; i++) {
