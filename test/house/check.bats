@@ -181,6 +181,10 @@ JOBS
   [[ $(cat "$results/limit.tap") =~ ^1..1.ok\ 1\ -\ all\ stages\ together\ take\ at\ most\ 60\ s,\ and\ a\ quarter\ more\ on\ a\ busy\ machine.#\ [0-9]+\ s$ ]]
   run -0 test/tools/lanes --limit 1 "$results" "$BATS_TEST_TMPDIR/durations" s <<<'s|step|sleeps|suite||sleep 2'
   [[ $(cat "$results/limit.tap") =~ ^1..1.not\ ok\ 1\ -\ all\ stages\ together\ take\ at\ most\ 1\ s,\ and\ a\ quarter\ more\ on\ a\ busy\ machine.#\ [0-9]+\ s$ ]]
+  # A slow machine is known by its builds.
+  printf '1 0.1 s: builds\n' >"$BATS_TEST_TMPDIR/durations"
+  run -0 test/tools/lanes --limit 1 "$results" "$BATS_TEST_TMPDIR/durations" s <<<'s|step|builds|work||while [ $SECONDS -lt 2 ]; do :; done'
+  [[ $(cat "$results/limit.tap") =~ ^1..1.ok\ 1\ .*\ s\;\ builds\ took\ [1-9][0-9.]+\ times\ as\ much\ processor\ time\ as\ expected$ ]]
 }
 
 @test "lanes: --again runs what failed a second time, alone, and says so; no more than asked for, and nothing that failed alone" {
