@@ -87,8 +87,13 @@ static int find_root(struct cdi_hook *hook, const char *bundle, struct cdi_hook_
 	ret_root->path = path[0] == '/' ? graft_arena_strdup(hook->arena, path)
 					: graft_arena_printf(hook->arena, "%s/%s", bundle, path);
 	graft_oci_dev_read(&spec, hook->arena, &ret_root->oci_dev);
-	ret_root->sources = graft_oci_spec_sources(&spec, bundle, hook->arena, &ret_root->n_sources);
-	return ret_root->path && ret_root->sources ? 0 : graft_fail_memory(err);
+	/* The runtime that asks for a plan has examined the mounts before. */
+	if (!hook->plan && !hook->plan_file) {
+		ret_root->sources = graft_oci_spec_sources(&spec, bundle, hook->arena, &ret_root->n_sources);
+		if (!ret_root->sources)
+			return graft_fail_memory(err);
+	}
+	return ret_root->path ? 0 : graft_fail_memory(err);
 }
 
 /* The hook was started in a directory of the image, so a relative path is refused. */
