@@ -53,7 +53,7 @@ const char *graft_judge_file_remedy(struct graft_judge *judge, const char *probl
  * host, where there is none. On a real host, a daemon with mounts of its own has the same driver.
  */
 bool graft_judge_is_outside(const struct graft_judge *judge, const struct graft_health_engine *engine);
-/* Whether the engine is not running, and does not start because it cannot read one of its files. */
+/* Whether the engine does not start, or Podman not work, as it cannot read one of its files. */
 bool graft_judge_cannot_start(const struct graft_health_engine *engine);
 /*
  * Returns the commands that register the runtime in the configuration of containerd, a distribution

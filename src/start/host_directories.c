@@ -144,10 +144,13 @@ static int check_volumes(const struct places *places, const struct place *place,
 	for (size_t i = places->n_ours; i < places->n; i++) {
 		const struct place *mount = &places->items[i];
 		auto_image_root struct graft_image_root volume = GRAFT_IMAGE_ROOT_INIT;
-		const char *below = place->at + strlen(mount->at);
+		const char *below;
 		int fd;
 
-		if (!mount->volume || !graft_path_is_within(place->at, mount->at) || below[0] != '/')
+		if (!mount->volume || !graft_path_is_within(place->at, mount->at))
+			continue;
+		below = place->at + strlen(mount->at);
+		if (below[0] != '/')
 			continue;
 		fd = open(mount->volume, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0)
