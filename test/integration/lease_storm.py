@@ -94,9 +94,9 @@ class Storm:
         self.lock = threading.Lock()
         self.failures = []
 
-    def write_bundle(self, number, path):
+    def write_bundle(self, number, name, path):
         config = json.loads(json.dumps(self.job["config"]))
-        config["linux"]["cgroupsPath"] = f"/{self.job['group']}/c{number}"
+        config["linux"]["cgroupsPath"] = f"/{self.job['group']}/{name}"
         config["process"]["env"] += ["NVIDIA_VISIBLE_DEVICES=any:1", f"NAME=c{number}"]
         if number % 4 >= 2:
             config["process"]["env"].append("NVIDIA_LEASE_WAIT=10s")
@@ -117,11 +117,12 @@ class Storm:
         select.select([fd], [], [], LIFE_S)
         os.close(fd)
 
-    def live(self, number):
-        """One life, with a bundle of its own, as engines make them. Returns None, or why the container was not created."""
-        name, bundle = f"c{number}", tempfile.mkdtemp(dir=self.job["work"])
+    def live(self, number, attempt):
+        """One life, with a name and a bundle of its own, as engines make them: runc that is killed can leave a mount in its state, and then
+        the name is lost. Returns None, or why the container was not created."""
+        name, bundle = f"c{number}.{attempt}", tempfile.mkdtemp(dir=self.job["work"])
         pid_file = f"{bundle}/pid"
-        self.write_bundle(number, bundle)
+        self.write_bundle(number, name, bundle)
         program = self.job["runc" if number % 2 == 1 else "runtime"]
         created = self.runc(program, "create", "--bundle", bundle, "--pid-file", pid_file, name) == 0
         if created and self.runc(self.job["runc"], "start", name) == 0:
@@ -140,8 +141,8 @@ class Storm:
                 number = next(self.numbers, None)
             if number is None:
                 return
-            for _ in range(TRIES):
-                why = self.live(number)
+            for attempt in range(TRIES):
+                why = self.live(number, attempt)
                 if not why:
                     break
                 time.sleep(random.uniform(0.02, 0.2))
