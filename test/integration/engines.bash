@@ -209,17 +209,21 @@ start_dockerd() {
   run_dockerd "$@"
 }
 
-# run_dockerd [OPTION...]: with the settings that stand there now.
+# run_dockerd [OPTION...]: with the settings that stand there now. A daemon that ends is not waited for.
 run_dockerd() {
+  local daemon
   on_host dockerd --config-file "$machine/docker/daemon.json" --host "unix://$machine/docker/sock" \
     --data-root "$machine/docker/data" --exec-root /run/docker-exec --pidfile "$machine/docker/pid" \
     --cgroup-parent "/$machine_cgroup" --iptables=false --ip-forward=false --bridge=none "$@" \
     >"$machine/docker/log" 2>&1 3>&- 4>&- &
-  if ! within 30 docker version >/dev/null 2>&1; then
+  daemon=$!
+  if ! within 30 is_up_or_ended "$daemon" || ! kill -0 "$daemon" 2>/dev/null; then
     tail -n 30 "$machine/docker/log" >&2
     die "dockerd did not come up"
   fi
 }
+
+is_up_or_ended() { docker version >/dev/null 2>&1 || ! kill -0 "$1" 2>/dev/null; }
 
 # default_runtime NAME: of the running daemon.
 default_runtime() {
