@@ -40,7 +40,7 @@ static const struct graft_option options[] = {
 	CLI_DRIVER_OPTIONS(no_firmware),
 	{ .name = "json", FLAG, AT(json),
 	  .help = "Print, as JSON, the edits that would give a container the same: sources, targets, links, devices, "
-		  "environment, loader folders" },
+		  "environment, loader directories" },
 };
 /* clang-format on */
 

@@ -84,7 +84,7 @@ static const struct graft_manual_section gfd_sections[] = {
 	  "The program computes the labels again when the kernel log says that the driver was loaded or a GPU was "
 	  "reset, when PCI devices, modules or device nodes of the driver come or go, when the config file has "
 	  "changed, when another process has changed or removed the label file, and after *SIGHUP*; but no more often "
-	  "than _--sleep-interval_ allows. It writes them only if they have changed. While GPUs are in MIG mode, it "
+	  "than *--sleep-interval* allows. It writes them only if they have changed. While GPUs are in MIG mode, it "
 	  "reads the driver's list of MIG devices once per interval, because nothing announces changes to it.\n\n"
 	  "Once per boot, an unprivileged child process asks NVML for what only NVML knows. The answer is kept in "
 	  "_/run/graft/facts.json_; *SIGHUP* repeats the query. If the answer came too early, for example before a GPU "
@@ -92,11 +92,11 @@ static const struct graft_manual_section gfd_sections[] = {
 	{ "SIGNALS",
 	  "*SIGHUP*\n\tReread configuration and host, and query NVML again. If the new configuration is wrong, the "
 	  "labels stay as they are and the log says why.\n\n*SIGTERM*, *SIGINT*, *SIGQUIT*\n\tRemove the label "
-	  "file, unless _--sleep-interval_ is infinite, and exit." },
+	  "file, unless *--sleep-interval* is infinite, and exit." },
 	{ "FILES", "_/etc/kubernetes/node-feature-discovery/features.d/gfd_\n\tThe labels, where the worker of "
 		   "Node Feature Discovery finds them.\n\n_/run/graft/facts.json_\n\tNVML's answers since boot. "
 		   "May be removed at any time." },
-	{ "EXIT STATUS", "*0* after a signal, with _--oneshot_, and for options that only print. *1* on failure; the "
+	{ "EXIT STATUS", "*0* after a signal, with *--oneshot*, and for options that only print. *1* on failure; the "
 			 "message names cause and remedy." },
 	{ "EXAMPLES",
 	  "Show the labels that this node would get:\n\n```\ngpu-feature-discovery --oneshot --output-file= "

@@ -39,10 +39,10 @@ static const struct graft_option manager_options[] = {
 
 static const struct graft_manual_section manager_sections[] = {
 	{ "WHICH FILE",
-	  "The label's value is the name of a file in _--config-file-srcdir_, where a ConfigMap is mounted. A node "
-	  "without the label gets _--default-config_. Without that option, the first possible one of "
-	  "_--fallback-strategies_ applies. If no file is chosen, the link points to _/dev/null_, an empty "
-	  "configuration.\n\nA label that names no file is an error: with _--oneshot_ the program exits; otherwise it "
+	  "The label's value is the name of a file in *--config-file-srcdir*, where a ConfigMap is mounted. A node "
+	  "without the label gets *--default-config*. Without that option, the first possible one of "
+	  "*--fallback-strategies* applies. If no file is chosen, the link points to _/dev/null_, an empty "
+	  "configuration.\n\nA label that names no file is an error: with *--oneshot* the program exits; otherwise it "
 	  "logs the error and keeps the link until the label or the directory changes. While the API server cannot be "
 	  "reached, nothing changes.\n\n"
 	  "The process gets the signal when the link or the file has changed. When this program starts, it sends the "
@@ -52,12 +52,12 @@ static const struct graft_manual_section manager_sections[] = {
 	  "The service account must be allowed to get, list and watch _nodes_. To signal the process, the pod "
 	  "needs _shareProcessNamespace: true_." },
 	{ "EXIT STATUS",
-	  "*0* after a signal, and with _--oneshot_ when the link exists. *1* on failure; the message names cause "
+	  "*0* after a signal, and with *--oneshot* when the link exists. *1* on failure; the message names cause "
 	  "and remedy." },
 	{ "EXAMPLES", "```\nkubectl label node worker-1 nvidia.com/device-plugin.config=shared\n"
 		      "config-manager --node-name=worker-1 --config-file-srcdir=/available-configs "
 		      "--config-file-dst=/config/config.yaml\n```" },
-	{ "SEE ALSO", "*nvidia-device-plugin*(8), whose option _--node-label_ does the same without this program; "
+	{ "SEE ALSO", "*nvidia-device-plugin*(8), whose option *--node-label* does the same without this program; "
 		      "*mps-control-daemon*(8)" },
 };
 

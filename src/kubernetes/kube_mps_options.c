@@ -50,7 +50,7 @@ static const struct graft_manual_section mps_daemon_sections[] = {
 	  "_/run/nvidia/mps/nvidia.com/gpu/.started_\n\tExists while the daemon serves programs.\n\n"
 	  "_/run/nvidia/mps/nvidia.com/gpu/.daemon_\n\tIts GPUs and limits.\n\n"
 	  "_/run/nvidia/mps/shm_\n\tA tmpfs of half the memory of the host, _/dev/shm_ of daemons and containers.\n\n"
-	  "_/mps_\n\tThe same directory in a container; if it exists, _--mps-root_ is not used." },
+	  "_/mps_\n\tThe same directory in a container; if it exists, *--mps-root* is not used." },
 	{ "PRIVILEGES", "Root, with CAP_SYS_ADMIN for the mounts; in a pod, _privileged: true_." },
 	{ "EXIT STATUS", "*0* after a signal, and for *mount-shm* and options that only print. *1* on failure; the "
 			 "message names cause and remedy." },

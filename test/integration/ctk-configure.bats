@@ -558,7 +558,7 @@ TABLE
 @test "a path that was given and whose folder is missing: the folder is created with a warning, as for drop-ins one above it" {
   configure --config="$work/misspelt/daemon.json"
   succeeds
-  says warning "The folder $work/misspelt does not exist and is created. Is $work/misspelt/daemon.json the right path?\""
+  says warning "The directory $work/misspelt does not exist; creating it. Is $work/misspelt/daemon.json the right path?\""
   [ -e misspelt/daemon.json ]
   # --undo removes the folder again.
   configure --config="$work/misspelt/daemon.json" --undo
@@ -588,7 +588,7 @@ TABLE
   [ -e "$drop_in" ]
   configure --runtime=crio --config="$config" --drop-in-config="$work/mistyped/conf.d/99-nvidia.toml"
   succeeds
-  says warning "The folder $work/mistyped/conf.d does not exist and is created. Is $work/mistyped/conf.d/99-nvidia.toml the right path?\""
+  says warning "The directory $work/mistyped/conf.d does not exist; creating it. Is $work/mistyped/conf.d/99-nvidia.toml the right path?\""
 }
 
 @test "a dockerd without --validate is not asked" {

@@ -55,7 +55,7 @@ static const struct graft_option options[] = {
 	{ .name = "no-hooks", FLAG, AT(no_hooks), CTK_ENV("CDI_GENERATE_NO_HOOKS"),
 	  .help = "Write no hooks, for engines that run none: links become mounts, and the loader's cache is not updated" },
 	{ .name = "late-mounts", FLAG, AT(late_mounts), CTK_ENV("CDI_GENERATE_LATE_MOUNTS"),
-	  .help = "Mount files by one hook, which takes less time than mounts by runc or crun; needs nvidia-cdi-hook of Graft" },
+	  .help = "Let one hook mount the files, which is faster than mounts by runc or crun; needs Graft's nvidia-cdi-hook" },
 	{ .name = "disable-hook", LIST, AT(disabled_hooks), ALIAS("disable-hooks"), .value_name = "HOOK",
 	  CTK_ENV("CDI_GENERATE_DISABLED_HOOKS"),
 	  .help = "Hooks to leave out, or all; their work is not done" },
@@ -304,9 +304,10 @@ const struct graft_command ctk_cdi_generate = {
 	.name = "generate",
 	.summary = "Describe the GPUs of this host in a CDI spec",
 	.description =
-	    "Container engines that support CDI then give containers the devices of the specification: docker run "
+	    "Container engines that support CDI then give containers the devices of the spec: docker run "
 	    "--device nvidia.com/gpu=0, podman run --device nvidia.com/gpu=all.\n\nReads procfs, sysfs and the "
-	    "driver's files. NVML, which wakes the GPUs, is only used for the names of MIG devices.",
+	    "driver's files. NVML, which wakes the GPUs, is asked only for facts that these lack, such as the UUIDs "
+	    "of MIG devices.",
 	GRAFT_OPTIONS(options),
 	.bundled = true,
 	CTK_WORK(generate_cdi_specs, struct ctk_cdi_flags),

@@ -309,7 +309,7 @@ static void warn_of_new_folder(const struct work *work, const struct graft_engin
 	if (edit->file != &request->config)
 		there = graft_path_directory(folder, arena);
 	if (there && stat(there, &status) < 0 && errno == ENOENT)
-		graft_warn(&work->ctk->log, "The folder %s does not exist and is created. Is %s the right path?",
+		graft_warn(&work->ctk->log, "The directory %s does not exist; creating it. Is %s the right path?",
 			   folder, path);
 }
 

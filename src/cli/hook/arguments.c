@@ -37,9 +37,8 @@ static const struct graft_command lease = {
 	.name = "lease",
 	.arguments = "",
 	.summary = "Take GPUs on a lease for the container, and give it access to them",
-	.description =
-	    "The hook of the CDI devices that *nvidia-ctk cdi generate --leases* describes, at createRuntime. "
-	    "The container's NVIDIA_VISIBLE_DEVICES is ignored. Leases must be on in config.toml.",
+	.description = "The createRuntime hook of the CDI devices that 'nvidia-ctk cdi generate --leases' describes. "
+		       "The container's NVIDIA_VISIBLE_DEVICES is ignored. Leases must be on in config.toml.",
 	GRAFT_OPTIONS(lease_options),
 	.go_style = true,
 };

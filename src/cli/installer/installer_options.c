@@ -107,9 +107,9 @@ static const struct graft_option options[] = {
 	{ .name = "cdi-enabled", FLAG, AT(cdi), ALIAS("enable-cdi"), ENV("CDI_ENABLED", "ENABLE_CDI"),
 	  .help = "Create control nodes and the management specification" },
 	{ .name = "cdi-output-dir", TEXT, AT(cdi_output_dir), .value_name = "DIR", ENV("CDI_OUTPUT_DIR"),
-	  .help = "Directory of that specification (default /var/run/cdi)" },
+	  .help = "Directory of the management specification (default /var/run/cdi)" },
 	{ .name = "cdi-kind", TEXT, AT(cdi_kind), .value_name = "KIND", ENV("CDI_KIND"),
-	  .help = "Vendor and class of that specification (default management.nvidia.com/gpu)" },
+	  .help = "Vendor and class of the management specification (default management.nvidia.com/gpu)" },
 	{ .name = "create-device-nodes", .argument = GRAFT_OPTION_REQUIRED, .parse = set_nodes, AT(device_nodes), .value_name = "WHICH", ENV("CREATE_DEVICE_NODES"),
 	  .help = "Nodes to create with CDI: control or none (default control)", WORDS("control", "none") },
 	{ .name = "opt-in-features", LIST, AT(opt_in_features), .hidden = true, .value_name = "FEATURE",
@@ -466,9 +466,10 @@ static const struct graft_manual_section sections[] = {
 		   "_/run/nvidia/toolkit/toolkit.pid_\n\tThe lock and the process ID.\n\n"
 		   "_FILE.nvidia-ctk.bak_\n\tAn engine's file as it was before.\n\n"
 		   "_/var/run/cdi/management.nvidia.com-gpu.yaml_\n\tThe management specification." },
-	{ "EXAMPLES", "Install the toolkit for containerd, with the node's own driver:\n\n"
-		      "```\nnvidia-ctk-installer --runtime=containerd --driver-root=/ --driver-root-ctr-path=/host "
-		      "--cdi-enabled --set-as-default=false\n```" },
+	{ "EXAMPLES",
+	  "Install the toolkit for containerd, leave its default runtime alone, and use the node's own driver:\n\n"
+	  "```\nnvidia-ctk-installer --runtime=containerd --driver-root=/ --driver-root-ctr-path=/host "
+	  "--cdi-enabled --set-as-default=false\n```" },
 	{ "SEE ALSO", "*nvidia-ctk*(1), *nvidia-container-runtime*(8), *nvidia-nri-plugin*(8), "
 		      "*nvidia-container-runtime-config*(5)" },
 };
