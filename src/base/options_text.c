@@ -332,8 +332,12 @@ static void add_man_command(struct graft_buffer *out, const struct graft_command
 	add_trail(out, trail);
 	graft_buffer_string(out, "\n\n");
 	add_man_synopsis(out, root, trail);
-	graft_manual_escape(out, command->description ? command->description : command->summary);
-	graft_buffer_string(out, "\n\n");
+	graft_manual_escape(out, command->summary);
+	graft_buffer_string(out, ".\n\n");
+	if (command->description) {
+		graft_manual_escape(out, command->description);
+		graft_buffer_string(out, "\n\n");
+	}
 	for (size_t i = 0; command->aliases && command->aliases[i]; i++) {
 		graft_buffer_string(out, i == 0 ? "Also called *" : ", *");
 		graft_manual_escape(out, command->aliases[i]);
@@ -367,8 +371,10 @@ void graft_options_man(const struct graft_command *root, int section, struct gra
 {
 	const struct trail trail = { NULL, root };
 
-	graft_buffer_printf(out, "%s(%d)\n\n# NAME\n\n%s - ", root->name, section, root->name);
-	graft_manual_escape(out, root->summary);
+	/* The line that whatis(1) prints, which begins in lower case. */
+	graft_buffer_printf(out, "%s(%d)\n\n# NAME\n\n%s - %c", root->name, section, root->name,
+			    tolower((unsigned char)root->summary[0]));
+	graft_manual_escape(out, root->summary + 1);
 	graft_buffer_string(out, "\n\n# SYNOPSIS\n\n");
 	add_man_synopsis(out, root, &trail);
 	if (root->description) {

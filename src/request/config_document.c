@@ -60,17 +60,17 @@ void graft_config_document(struct graft_buffer *out)
 
 /* ---- man page ---- */
 
-/* Markdown's code marks do not exist in the man page. */
+/* Leaves out what the man page lacks: Markdown's code marks, and " ([page.md](page.md))". */
 static void manual_text(struct graft_buffer *out, const char *text)
 {
-	for (const char *end; *text != '\0'; text = end + (*end == '`')) {
-		char part[2] = { 0 };
+	for (char part[2] = { 0 }; *text != '\0'; text++) {
+		const char *link_end = strncmp(text, " ([", 3) == 0 ? strstr(text, "))") : NULL;
 
-		end = text + strcspn(text, "`");
-		for (const char *c = text; c < end; c++) {
-			part[0] = *c;
+		if (link_end)
+			text = link_end + 1;
+		part[0] = *text;
+		if (!link_end && *text != '`')
 			graft_manual_escape(out, part);
-		}
 	}
 }
 

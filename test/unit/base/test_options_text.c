@@ -193,7 +193,8 @@ static void test_man_page_is_complete_and_renders(void **state)
 		"Device\\_s \\*to\\* give.",
 		"## configure",
 		"# SEE ALSO",
-		"Gives a container\nits GPUs.",
+		"# NAME\n\nsome-program - does things\n\n",
+		"Configure a container.\n\nGives a container\nits GPUs.\n\nIn full.\n\n",
 		"*-\\?*, *--help*",
 	};
 	struct graft_buffer text = { .max = 0 };
@@ -256,7 +257,7 @@ static void test_man_page_of_nested_commands(void **state)
 	graft_options_man(&program, 1, &text);
 	assert_non_null(strstr(graft_buffer_text(&text),
 			       "# COMMANDS\n\n## cdi inner generate\n\n*prog* [OPTION...] *cdi inner generate* "
-			       "[OPTION...] \n\nGenerate\n\nAlso called *make*, *build*.\n\n*-m*, *--mode*\n"
+			       "[OPTION...] \n\nGenerate.\n\nAlso called *make*, *build*.\n\n*-m*, *--mode*\n"
 			       "\tMode (also --make, --build) [$A\\_B].\n\n"));
 	assert_null(strstr(graft_buffer_text(&text), "group"));
 	assert_null(strstr(graft_buffer_text(&text), "Secret"));

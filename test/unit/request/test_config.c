@@ -338,6 +338,8 @@ static void test_manual(void **state)
 	}
 	/* scdoc refuses a page whose marks are not in pairs. */
 	assert_null(strchr(out.bytes, '`'));
+	assert_null(strstr(out.bytes, ".md"));
+	assert_non_null(strstr(out.bytes, "letting it mount them.\n"));
 	graft_buffer_done(&out);
 }
 
