@@ -37,14 +37,14 @@ static void judge_kubelet(struct graft_judge *judge)
 				cluster->has_registry ? " and plugins_registry" : "");
 	else if (is_blind(judge))
 		graft_judge_add(judge, GRAFT_CHECK_KUBELET, GRAFT_LEVEL_UNKNOWN, "kubelet",
-				"is running; its folder %s cannot be seen", cluster->directory)
+				"is running; its directory %s cannot be seen", cluster->directory)
 		    ->remedy = REMEDY_ROOT;
 	else
 		graft_judge_add(judge, GRAFT_CHECK_KUBELET, GRAFT_LEVEL_BROKEN, "kubelet",
 				"has no socket %s/device-plugins/kubelet.sock, at which device plugins register",
 				cluster->directory)
 		    ->remedy = "Run 'systemctl restart kubelet', and look for 'device plugin' in 'journalctl --unit "
-			       "kubelet'. If the kubelet has another folder, give it to the plugin "
+			       "kubelet'. If the kubelet uses another directory, give it to the plugin "
 			       "(--kubelet-socket; kubeletRoot of the Helm chart).";
 }
 
@@ -104,8 +104,8 @@ static void judge_unwatched(struct graft_judge *judge, const struct graft_health
 
 	if (cluster->n_sockets == 0 && cluster->running)
 		graft_judge_add(judge, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_LEVEL_BROKEN, subject,
-				"serves, but has no socket in the kubelet's folder %s", cluster->directory)
-		    ->remedy = "Mount device-plugins and plugins_registry of that folder in its pod, below "
+				"serves, but has no socket in the kubelet's directory %s", cluster->directory)
+		    ->remedy = "Mount device-plugins and plugins_registry of that directory in its pod, below "
 			       "/var/lib/kubelet (kubeletRoot of the Helm chart).";
 	else
 		graft_judge_add(judge, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_LEVEL_BROKEN, subject,
@@ -125,8 +125,9 @@ static void judge_device_plugin(struct graft_judge *judge, const struct graft_he
 				"is running; whether the kubelet is connected to it cannot be seen")
 		    ->remedy = REMEDY_ROOT;
 	else if (plugin->n_served == 0)
-		graft_judge_add(judge, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_LEVEL_BROKEN, subject,
-				"is running, and offers nothing: it has found no driver, no GPU, or no kubelet folder")
+		graft_judge_add(
+		    judge, GRAFT_CHECK_DEVICE_PLUGIN, GRAFT_LEVEL_BROKEN, subject,
+		    "is running, and offers nothing: it has found no driver, no GPU, or no directory of a kubelet")
 		    ->remedy = graft_judge_text(judge, "See '%s.", plugin_log_command(plugin));
 	else if (plugin->n_watched == 0)
 		judge_unwatched(judge, plugin);

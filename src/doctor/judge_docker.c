@@ -154,15 +154,15 @@ static bool judge_docker_answer(struct graft_judge *judge, const struct graft_he
 	if (unread)
 		finding = graft_judge_add(
 		    judge, GRAFT_CHECK_DOCKER_RUNTIME, GRAFT_LEVEL_WARNING, engine->name,
-		    "the running daemon does not know the runtime %s of %s: it has not read the file since "
-		    "(unknown or invalid runtime name: %s)",
+		    "the running daemon does not know the runtime %s of %s: it has not read the file since it "
+		    "was changed (unknown or invalid runtime name: %s)",
 		    unread, main_file(engine), unread);
 	else if (engine->default_runtime && answer->default_runtime &&
 		 strcmp(engine->default_runtime, answer->default_runtime) != 0)
 		finding = graft_judge_add(
 		    judge, GRAFT_CHECK_DOCKER_RUNTIME, GRAFT_LEVEL_WARNING, engine->name,
-		    "the default runtime of the running daemon is %s, and in %s it is %s: the daemon has not read "
-		    "the file since",
+		    "the running daemon's default runtime is %s, but %s names %s: the daemon has not read the "
+		    "file since it was changed",
 		    answer->default_runtime, main_file(engine), engine->default_runtime);
 	else
 		return true;

@@ -131,10 +131,9 @@ static void judge_distribution(struct graft_judge *judge)
 	const struct graft_distribution *own = graft_distribution_find(judge->health->cluster.distribution);
 
 	if (own)
-		graft_judge_add(
-		    judge, GRAFT_CHECK_TOOLKIT_OWNER, GRAFT_LEVEL_OK, own->name,
-		    "has the engine's files in places of its own (found by %s): set %s for an installer%s%s", own->file,
-		    own->settings, own->remark ? ", " : "", own->remark ? own->remark : "");
+		graft_judge_add(judge, GRAFT_CHECK_TOOLKIT_OWNER, GRAFT_LEVEL_OK, own->name,
+				"keeps the engine's files in its own places (found by %s): set %s for an installer%s%s",
+				own->file, own->settings, own->remark ? ", " : "", own->remark ? own->remark : "");
 }
 
 void graft_judge_owners(struct graft_judge *judge)

@@ -18,7 +18,7 @@
 /* clang-format off */
 #define GRAFT_MESSAGE_LIST(X) \
 	X("device driver \"cdi\"", \
-	  "'docker run --device nvidia.com/gpu=...' needs a Docker that reads CDI specifications: version 25 or later, and before 28 with that switched on.", \
+	  "'docker run --device nvidia.com/gpu=...' needs Docker 25 or later; before version 28, CDI must also be switched on.", \
 	  "Run 'nvidia-ctk runtime configure --runtime=docker --cdi.enabled && systemctl restart docker'; with an older Docker, use '--gpus'.", \
 	  GRAFT_CHECK_ENGINES) \
 	X("discover gpu vendor from cdi|no known gpu vendor found", \
@@ -30,7 +30,7 @@
 	  "Install the package nvidia-container-toolkit, then run 'systemctl restart docker'.", \
 	  GRAFT_CHECK_DOCKER_GPUS, GRAFT_CHECK_PROGRAMS) \
 	X("unknown or invalid runtime name|unknown runtime specified", \
-	  "The runtime is not registered in Docker's daemon.json, or the daemon has not read the file since.", \
+	  "The runtime is not registered in Docker's daemon.json, or the daemon has not read the file since it was changed.", \
 	  "Run 'nvidia-ctk runtime configure --runtime=docker && systemctl reload docker'.", \
 	  GRAFT_CHECK_DOCKER_RUNTIME, GRAFT_CHECK_ENGINES, GRAFT_CHECK_DOCKER_GPUS) \
 	X("oci runtime \"nvidia\" not found", \
@@ -186,11 +186,11 @@
 	  "Run 'nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml': it writes what every engine of this host reads.", \
 	  GRAFT_CHECK_PODMAN, GRAFT_CHECK_CDI_SPECS) \
 	X("adding custom device \"nvidia.com/|stat nvidia.com/", \
-	  "The engine, or Compose, takes the CDI name for a device node, as versions before CDI do: Docker before 25, Compose 1, Podman before 4.1.", \
+	  "The engine, or Compose, takes the CDI name for a device node, as versions that do not know CDI do: Docker before 25, Compose 1, Podman before 4.1.", \
 	  "With Docker, use '--gpus all'; with Podman, use '--runtime /usr/bin/nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=all'; or install a newer version.", \
 	  GRAFT_CHECK_ENGINES, GRAFT_CHECK_PODMAN, GRAFT_CHECK_DOCKER_GPUS) \
 	X("unresolvable cdi devices|failed to inject cdi devices|unresolvable cdi device", \
-	  "The engine found no such device in its CDI specs: there is no spec, it is in another directory, the engine does not know its CDI version, or it does not have the device.", \
+	  "The engine found no such device in its CDI specs: no spec exists or has the device, the spec is in another directory, or its CDI version is too new for the engine.", \
 	  "Run 'nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml', then 'nvidia-ctk cdi list' for the names.", \
 	  GRAFT_CHECK_REQUESTED_DEVICES, GRAFT_CHECK_CDI_SPECS, GRAFT_CHECK_CDI_STALE, GRAFT_CHECK_PODMAN, GRAFT_CHECK_GPU, GRAFT_CHECK_MIG) \
 	X("unknown device", \

@@ -115,7 +115,7 @@ knows_no_runtime() { ! knows_runtime "$1"; }
   doctor --json --spec-dir=/var/run/cdi
   [ "$status" -eq 4 ]
   jq -e --arg config "$config" '.findings[] | select(.check == "docker-runtime" and .level == "warning" and .remedy == "Run '"'systemctl reload docker'"'." and
-    .cause == "the running daemon does not know the runtime nvidia of " + $config + ": it has not read the file since (unknown or invalid runtime name: nvidia)")' <<<"$output"
+    .cause == "the running daemon does not know the runtime nvidia of " + $config + ": it has not read the file since it was changed (unknown or invalid runtime name: nvidia)")' <<<"$output"
   on_host kill -HUP "$pid"
   within 10 knows_runtime nvidia
   doctor --json --spec-dir=/var/run/cdi

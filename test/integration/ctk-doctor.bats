@@ -887,5 +887,5 @@ warning  programs            nvidia-container-runtime-hook"* ]]
 @test "doctor node: RKE2 by its files" {
   # shellcheck disable=SC2016
   host 'mount -t tmpfs none /var/lib && mkdir -p /var/lib/rancher/rke2/agent && { "$ctk" doctor node || true; }'
-  [[ $(tr -s ' \n' ' ' <<<"$output") == *"ok toolkit-owner RKE2: has the engine's files in places of its own (found by /var/lib/rancher/rke2/agent): set CONTAINERD_CONFIG=/var/lib/rancher/rke2/agent/etc/containerd/config.toml CONTAINERD_SOCKET=/run/k3s/containerd/containerd.sock for an installer, which writes a drop-in file that RKE2 imports; before March 2026 it imports none: set NO_RUNTIME_CONFIG=true, and restart RKE2, which finds /usr/local/nvidia/toolkit when it starts"* ]] || die "$output"
+  [[ $(tr -s ' \n' ' ' <<<"$output") == *"ok toolkit-owner RKE2: keeps the engine's files in its own places (found by /var/lib/rancher/rke2/agent): set CONTAINERD_CONFIG=/var/lib/rancher/rke2/agent/etc/containerd/config.toml CONTAINERD_SOCKET=/run/k3s/containerd/containerd.sock for an installer, which writes a drop-in file that RKE2 imports; before March 2026 it imports none: set NO_RUNTIME_CONFIG=true, and restart RKE2, which finds /usr/local/nvidia/toolkit when it starts"* ]] || die "$output"
 }

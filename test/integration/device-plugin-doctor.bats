@@ -90,7 +90,7 @@ finds() {
 @test "a device plugin that nobody watches, or that serves nothing" {
   # Its folder is not the kubelet's.
   node 'kubelet 0; mkdir "$work/other"; plugin env KUBELET_SOCKET="$work/other/kubelet.sock" PLUGIN_REGISTRY=; within test -S "$work/other/nvidia-gpu.sock"' kubernetes
-  finds device-plugin broken 'serves, but has no socket in the kubelet.s folder /var/lib/kubelet' kubeletRoot
+  finds device-plugin broken 'serves, but has no socket in the kubelet.s directory /var/lib/kubelet' kubeletRoot
   node 'plugin env; within test -S plugins_registry/nvidia.com-gpu-reg.sock' kubernetes
   finds device-plugin broken 'serves, but no kubelet is connected to it' 'journalctl --unit kubelet'
   node 'kubelet 0; mkdir "$work/empty"; plugin env FAIL_ON_INIT_ERROR=false CONTAINER_DRIVER_ROOT="$work/empty"; within grep -q "No devices found" "$work/plugin.log"' kubernetes
@@ -153,6 +153,6 @@ finds() {
   # shellcheck disable=SC2016
   node 'kubelet 1; plugin env; known; chmod a+rx "$work"; setpriv --reuid 65534 --regid 65534 --clear-groups "$ctk" doctor kubernetes --quick --json >"$work/report" || true' kubernetes
   output=$(cat "$work/report")
-  finds kubelet '?' 'its folder /var/lib/kubelet cannot be seen' 'sudo'
+  finds kubelet '?' 'its directory /var/lib/kubelet cannot be seen' 'sudo'
   finds device-plugin '?' 'cannot be seen' 'sudo'
 }
