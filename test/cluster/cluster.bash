@@ -78,7 +78,7 @@ daemon() {
 # start_engine: containerd without our runtimes, in its usual places. Whenever it ends, it is started again, as systemd does.
 start_engine() {
   mkdir -p "$machine/containerd"
-  on_host tee /etc/containerd/config.toml >/dev/null <<TOML
+  cat >"$machine/containerd/config.toml" <<TOML
 version = 2
 root = "$machine/containerd/root"
 state = "$machine/containerd/state"
@@ -95,9 +95,12 @@ runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.nri.v1.nri"]
 disable = false
 TOML
-  daemon containerd sh -c 'while :; do containerd; sleep 0.2; done'
+  reset_engine
+  daemon containerd sh -c 'while :; do containerd & echo $! >/run/containerd.pid; wait; sleep 0.2; done'
   within 60 ctr version >/dev/null 2>&1 || die "containerd did not come up: $(tail -n 20 "$machine/log/containerd")"
 }
+# shellcheck disable=SC2016
+reset_engine() { on_host sh -ec 'find /etc/containerd -mindepth 1 -delete; cp "$0" /etc/containerd/config.toml' "$machine/containerd/config.toml"; }
 ctr() { on_host ctr --namespace "${CTR_NAMESPACE:-k8s.io}" --connect-timeout 2s "$@"; }
 
 # certificate NAME SUBJECT [EXTENSION]
@@ -190,17 +193,37 @@ cluster_setup() {
   hook_log=$BATS_TEST_TMPDIR/hook.log
 }
 
-# cluster_teardown: no pod of the test is left. A test that passes has removed what it has installed, but for the chart.
+# cluster_teardown: no pod of the test is left. A test that passes has removed what it has installed, but for the chart; of one that fails, all is removed.
 cluster_teardown() {
   [ ! -e "$machine/why" ] || return 0
-  [ -n "${BATS_TEST_COMPLETED:-}" ] || show_cluster
-  kubectl delete --all deployments,jobs,pods --namespace default --grace-period 0 --force --wait=false >/dev/null 2>&1
-  within 60 no_pods default || die "pods are left: $(kubectl get pods)"
+  [ -n "${BATS_TEST_COMPLETED:-}" ] || show_cluster || true
+  kubectl delete --all deployments,jobs,pods --namespace default --grace-period 0 --force --wait=false >/dev/null 2>&1 || true
+  [ -n "${BATS_TEST_COMPLETED:-}" ] || remove_installed || true
+  within 60 no_pods --namespace=default || die "pods are left: $(kubectl get pods)"
 }
-# no_pods NAMESPACE
+# no_pods OPTION: in the namespaces that it chooses.
 no_pods() {
   local left
-  left=$(kubectl get pods --namespace "$1" --output name 2>/dev/null) && [ -z "$left" ]
+  left=$(kubectl get pods "$1" --output name 2>/dev/null) && [ -z "$left" ]
+}
+# remove_installed: from the cluster and its node. Called where no failure ends it.
+remove_installed() {
+  remove_chart
+  kubectl delete --all daemonsets --all-namespaces --timeout 120s
+  # The toolkit's pod takes back what it has changed when it ends.
+  within 60 no_pods --all-namespaces
+  kubectl label node "$node" nvidia.com/device-plugin.config- device-plugin-
+  : >"$machine/kmsg"
+  as_before
+}
+# as_before: the node has nothing that pages and tests install, and containerd no runtime of ours.
+as_before() {
+  local unit
+  for unit in nvidia-device-plugin gpu-feature-discovery mps-control-daemon nvidia-nri-plugin; do on_host systemctl disable --now $unit; done
+  on_host sh -c 'rm -rf /etc/nvidia-container-runtime/config.toml /etc/nvidia-container-toolkit/* /var/run/cdi/*'
+  reset_engine
+  on_host systemctl restart containerd
+  rm -f "$machine/configured"
 }
 show_cluster() {
   kubectl get pods --all-namespaces -o wide
@@ -219,14 +242,14 @@ s|^      volumes:|&\\n      - {name: kmsg, hostPath: {path: $machine/kmsg, type:
   ! cmp -s "$machine/rendered.yaml" "$BATS_TEST_TMPDIR/rendered.yaml" || return 0
   remove_chart
   kubectl create namespace "$1" >/dev/null 2>&1 || true
-  cp "$BATS_TEST_TMPDIR/rendered.yaml" "$machine/rendered.yaml"
-  kubectl apply --filename "$machine/rendered.yaml" >"$BATS_TEST_TMPDIR/applied"
+  kubectl apply --filename "$BATS_TEST_TMPDIR/rendered.yaml" >"$BATS_TEST_TMPDIR/applied"
   echo "$1" >"$machine/rendered.in"
+  cp "$BATS_TEST_TMPDIR/rendered.yaml" "$machine/rendered.yaml"
 }
 remove_chart() {
   [ -e "$machine/rendered.yaml" ] || return 0
   kubectl delete --filename "$machine/rendered.yaml" --ignore-not-found --timeout 120s >/dev/null
-  within 60 no_pods "$(cat "$machine/rendered.in")"
+  within 60 no_pods --namespace="$(cat "$machine/rendered.in")"
   rm "$machine/rendered.yaml"
 }
 # rolled_out NAMESPACE DAEMONSET

@@ -51,7 +51,7 @@ ${1:-}"
   expect_pod by-default 0
   remove_pods by-index by-default
   kubectl delete --filename "$manifest" --timeout 120s
-  within 60 no_pods nvidia-container-toolkit
+  within 60 no_pods --namespace=nvidia-container-toolkit
   diff "$BATS_TEST_TMPDIR/before" <(files_of_engine)
   within 60 ctr version >/dev/null
 }
@@ -94,8 +94,9 @@ YAML
   pod too-many 3
   expect_event too-many '^FailedScheduling: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu\.$'
   [ "$(of_pod too-many '{.status.phase}')" = Pending ]
-  on_host nvidia-ctk doctor "$(events_of too-many | sed -n 's/^FailedScheduling: //p' | head -n 1)" >"$BATS_TEST_TMPDIR/doctor" || true
-  grep -q 'nvidia.com/gpu' "$BATS_TEST_TMPDIR/doctor"
+  on_host nvidia-ctk doctor --json "$(events_of too-many | sed -n 's/^FailedScheduling: //p' | head -n 1)" >"$BATS_TEST_TMPDIR/doctor" || true
+  [ "$(jq -r '.findings[] | select(.check == "node-capacity") | "\(.level) \(.subject): \(.cause)"' "$BATS_TEST_TMPDIR/doctor")" = \
+    "ok nvidia.com/gpu: the kubelet has 8 healthy devices, and has given 6 to pods" ] || die "$(cat "$BATS_TEST_TMPDIR/doctor")"
   pod rest 2
   expect_pod rest 2
   remove_pods most
@@ -278,12 +279,6 @@ checkout() {
   cp -r "$top/packaging/kubernetes" "$work/home/packaging"
   printf '#!/bin/sh\ncp -r "%s" "$1"\n' "$machine/image" >"$work/home/packaging/image"
   chmod +x "$work/home/packaging/image"
-}
-# as_before: what the pages change on the node.
-as_before() {
-  for unit in nvidia-device-plugin gpu-feature-discovery mps-control-daemon nvidia-nri-plugin; do on_host systemctl disable --now $unit; done
-  on_host sh -c 'rm -rf /etc/nvidia-container-runtime/config.toml /etc/nvidia-container-toolkit/* /var/run/cdi/*'
-  rm -rf "$machine/configured"
 }
 
 @test "docs/kubernetes.md" {
