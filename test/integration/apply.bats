@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The apply stage on real mount namespaces: the C programs of this folder. meson test --list shows what each does.
 
+load ../tools/trace.bash
+
 setup() {
 	cd "$BATS_TEST_DIRNAME/../.." || exit 1
 	build=${GRAFT_BUILD:-build-debug}/test/integration

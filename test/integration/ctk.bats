@@ -2,6 +2,7 @@
 # The command line of nvidia-ctk: help, version, error messages, exit statuses, variables, the log. Needs neither a driver nor root.
 
 bats_require_minimum_version 1.5.0
+load ../tools/trace.bash
 
 setup() {
   top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

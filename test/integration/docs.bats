@@ -296,7 +296,7 @@ daemons_of_page() {
   local prometheus status=0
   prometheus=$("$top/test/tools/release-root" prometheus bookworm 2>"$work/why") || status=$?
   [ "$status" -ne 77 ] || skip "$(tail -n 1 "$work/why")"
-  [ "$status" -eq 0 ]
+  [ "$status" -eq 0 ] || die "$(cat "$work/why")"
   page_machine dgx-h100
   daemons_of_page
   on_host nvidia-device-plugin --kubelet-socket "$work/kubelet.sock" --plugin-registry "" --listen 127.0.0.1:9400 2>"$work/log" 3>&- 4>&- &

@@ -182,6 +182,7 @@ sees_stranger() {
 # A file system of FUSE, whose program answers nothing.
 @test "busy = open: a file that a process has open on a file system that hangs holds nobody up" {
   local pid directory
+  [ -c /dev/fuse ] || skip "there is no /dev/fuse"
   printf 'busy = "open"\n' >>"$config"
   mkdir "$work/hangs"
   cat >"$work/hang" <<'PYTHON'
@@ -196,7 +197,6 @@ with open(sys.argv[2], "w", encoding="ascii") as stream:
     stream.write(f"{os.getpid()} {directory}\n")
 signal.pause()
 PYTHON
-  [ -c /dev/fuse ] || skip "there is no /dev/fuse"
   /usr/bin/python3 "$work/hang" "$work/hangs" "$work/hung" 3>&- 4>&- &
   echo $! >>"$work/pids"
   within_seconds 10 test -s "$work/hung"

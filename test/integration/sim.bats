@@ -321,7 +321,7 @@ release_root() {
   local status=0
   root=$("$top/test/tools/release-root" "$@" 2>"$BATS_TEST_TMPDIR/why") || status=$?
   [ "$status" != 77 ] || skip "$(tail -n 1 "$BATS_TEST_TMPDIR/why")"
-  [ "$status" = 0 ]
+  [ "$status" = 0 ] || { cat "$BATS_TEST_TMPDIR/why"; return 1; }
   libraries=$root/usr/lib/$(uname -m)-linux-gnu
 }
 
