@@ -14,11 +14,6 @@
 #define HOOK           "nvidia-container-runtime-hook"
 #define NO_DRIVER_TEXT "could not select device driver \"\" with capabilities: [[gpu]]"
 
-static const char *docker_command(struct graft_judge *judge, const struct graft_health_engine *engine, const char *verb)
-{
-	return graft_judge_text(judge, "systemctl %s%s docker", engine->rootless ? "--user " : "", verb);
-}
-
 /*
  * Reports kinds of Docker in which the host's toolkit cannot work. Returns whether the other checks
  * apply.
@@ -61,13 +56,13 @@ static void judge_docker_gpus(struct graft_judge *judge, const struct graft_heal
 					  "%s is at %s, which is not in the daemon's PATH%s%s (" NO_DRIVER_TEXT ")",
 					  HOOK, elsewhere, engine->path ? ": " : "", engine->path ? engine->path : "");
 		finding->remedy = graft_judge_text(judge, "Run 'ln -s %s /usr/bin/%s && %s'.", elsewhere, HOOK,
-						   docker_command(judge, engine, "restart"));
+						   graft_judge_systemctl(judge, engine, "restart"));
 	} else if (!engine->hook) {
 		finding = graft_judge_add(judge, GRAFT_CHECK_DOCKER_GPUS, GRAFT_LEVEL_BROKEN, engine->name,
 					  "%s is not installed (" NO_DRIVER_TEXT ")", HOOK);
 		finding->remedy = graft_judge_text(judge,
 						   "Install the package nvidia-container-toolkit, then run '%s'.",
-						   docker_command(judge, engine, "restart"));
+						   graft_judge_systemctl(judge, engine, "restart"));
 	} else if (graft_judge_is_hook_newer(engine)) {
 		finding = graft_judge_add(
 		    judge, GRAFT_CHECK_DOCKER_GPUS, GRAFT_LEVEL_UNKNOWN, engine->name,
@@ -75,7 +70,7 @@ static void judge_docker_gpus(struct graft_judge *judge, const struct graft_heal
 		    "works unless this was the first installation (" NO_DRIVER_TEXT ")",
 		    engine->hook);
 		finding->remedy = graft_judge_text(judge, "If '--gpus' does not work, run '%s'.",
-						   docker_command(judge, engine, "restart"));
+						   graft_judge_systemctl(judge, engine, "restart"));
 	} else {
 		graft_judge_add(judge, GRAFT_CHECK_DOCKER_GPUS, GRAFT_LEVEL_OK, engine->name, "'--gpus' uses %s%s",
 				engine->hook, engine->running ? "" : "; the daemon is not running");
@@ -93,7 +88,7 @@ static const char *docker_configure_command(struct graft_judge *judge, const str
 {
 	return graft_judge_text(judge, "nvidia-ctk runtime configure --runtime=docker%s%s && %s",
 				engine->rootless ? " --config=" : "", engine->rootless ? main_file(engine) : "",
-				docker_command(judge, engine, "reload"));
+				graft_judge_systemctl(judge, engine, "reload"));
 }
 
 /* '--gpus' does not need the runtime, so this is only wrong if something relies on it. */
@@ -166,7 +161,7 @@ static bool judge_docker_answer(struct graft_judge *judge, const struct graft_he
 		    answer->default_runtime, main_file(engine), engine->default_runtime);
 	else
 		return true;
-	finding->remedy = graft_judge_text(judge, "Run '%s'.", docker_command(judge, engine, "reload"));
+	finding->remedy = graft_judge_text(judge, "Run '%s'.", graft_judge_systemctl(judge, engine, "reload"));
 	return false;
 }
 
@@ -192,7 +187,7 @@ static void judge_runtime(struct graft_judge *judge, const struct graft_health_e
 		    ->remedy = strcmp(answer->problem, strerror(EACCES)) == 0
 				   ? "Run 'sudo nvidia-ctk doctor'."
 				   : graft_judge_text(judge, "If its files were changed since it started, run '%s'.",
-						      docker_command(judge, engine, "reload"));
+						      graft_judge_systemctl(judge, engine, "reload"));
 	if (answers && !judge_docker_answer(judge, engine))
 		return;
 	if (n == 0)

@@ -42,19 +42,19 @@ static bool is_microk8s(const struct graft_health_engine *engine)
 	return strcmp(engine->name, "microk8s") == 0;
 }
 
-/* The name may be "docker (rootless, uid 1000)". */
-static const char *unit_of(const struct graft_health_engine *engine)
+const char *graft_judge_systemctl(struct graft_judge *judge, const struct graft_health_engine *engine, const char *verb)
 {
-	if (engine->unit)
-		return engine->unit;
-	return engine->kind == GRAFT_ENGINE_CRIO ? "crio" : engine->rootless ? "docker" : engine->name;
+	const char *unit = engine->unit;
+
+	/* The name may be "docker (rootless, uid 1000)". */
+	if (!unit)
+		unit = engine->kind == GRAFT_ENGINE_CRIO ? "crio" : engine->rootless ? "docker" : engine->name;
+	return graft_judge_text(judge, "systemctl %s%s %s", engine->rootless ? "--user " : "", verb, unit);
 }
 
 static const char *engine_restart_command(struct graft_judge *judge, const struct graft_health_engine *engine)
 {
-	if (is_microk8s(engine))
-		return "snap restart microk8s";
-	return graft_judge_text(judge, "systemctl %srestart %s", engine->rootless ? "--user " : "", unit_of(engine));
+	return is_microk8s(engine) ? "snap restart microk8s" : graft_judge_systemctl(judge, engine, "restart");
 }
 
 bool graft_judge_cannot_start(const struct graft_health_engine *engine)
@@ -83,8 +83,8 @@ static const char *after_correction(struct graft_judge *judge, const struct graf
 		return "until then nothing in it has an effect";
 	/* systemd gives a unit up that has failed a few times. */
 	if (!is_microk8s(engine))
-		restart = graft_judge_text(judge, "systemctl %sreset-failed %s; %s", engine->rootless ? "--user " : "",
-					   unit_of(engine), restart);
+		restart = graft_judge_text(judge, "%s; %s", graft_judge_systemctl(judge, engine, "reset-failed"),
+					   restart);
 	return graft_judge_text(judge, "then run '%s'. Until then it does not start", restart);
 }
 

@@ -53,6 +53,9 @@ const char *graft_judge_file_remedy(struct graft_judge *judge, const char *probl
  * host, where there is none. On a real host, a daemon with mounts of its own has the same driver.
  */
 bool graft_judge_is_outside(const struct graft_judge *judge, const struct graft_health_engine *engine);
+/* Returns the systemctl command that does `verb` with the engine's unit. */
+const char *graft_judge_systemctl(struct graft_judge *judge, const struct graft_health_engine *engine,
+				  const char *verb);
 /* Whether the engine does not start, or Podman not work, as it cannot read one of its files. */
 bool graft_judge_cannot_start(const struct graft_health_engine *engine);
 /*
