@@ -284,6 +284,9 @@ static int say_failure(const struct keeping *keeping, struct graft_error *err)
 {
 	char text[1024];
 
+	/* The compute mode of a GPU that is gone went with it. */
+	if (err->status == GRAFT_UNKNOWN_DEVICE)
+		remove_file(keeping, GRAFT_LEASE_MPS_MODE);
 	end_daemon(keeping);
 	(void)write_mps_file(keeping, GRAFT_LEASE_MPS_STATE, graft_error_text(err, text, sizeof(text)), NULL);
 	return -1;
