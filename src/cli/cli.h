@@ -56,6 +56,7 @@ struct cli {
 	const struct graft_config *config; /* the caller has read it; NULL: read it if there is a claim */
 	struct graft_log_file log_file;    /* valid while a debug log is open */
 	int log_fd;
+	bool log_tried;              /* the debug log was opened, or could not be */
 	const struct graft_log *log; /* NULL = none */
 	struct graft_caps caps;
 	uint64_t started_us, phase_us; /* monotonic clock: start of the program, end of the last phase */
@@ -76,7 +77,7 @@ int cli_main(struct cli *cli, int argc, char **argv);
 int cli_parse(const struct cli *cli, const struct graft_command *command, int argc, char **argv, void *options,
 	      int *ret_first, int *ret_status);
 
-/* Opens `path` as the debug log. There is no log if it cannot be opened. */
+/* Opens `path` as the debug log. If that fails, a warning on stderr says why; there is no log. */
 void cli_open_log_file(struct cli *cli, const char *path);
 /*
  * Limits capabilities. `needed`: fail unless all of them are permitted (configure); otherwise only
@@ -102,7 +103,7 @@ void cli_phase(struct cli *cli, const char *name);
 
 /*
  * Initialises a pipeline with the program's global options, capabilities and phases. Opens the
- * debug log, unless one is open, and writes its first lines. `request` may be NULL.
+ * debug log, unless that was tried before, and writes its first lines. `request` may be NULL.
  */
 struct graft_pipeline;
 void cli_pipeline_start(struct cli *cli, const struct graft_request *request, struct graft_pipeline *ret_pipeline);

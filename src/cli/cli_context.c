@@ -133,7 +133,12 @@ static const char *debug_path(const struct cli *cli)
 
 void cli_open_log_file(struct cli *cli, const char *path)
 {
-	cli->log_fd = graft_log_file_begin(graft_host_log_open(path, 0, false, NULL));
+	struct graft_error err = { .status = GRAFT_OK };
+
+	cli->log_tried = true;
+	cli->log_fd = graft_log_file_begin(graft_host_log_open(path, 0, false, &err));
+	if (err.status != GRAFT_OK)
+		(void)fprintf(stderr, CLI_PROGRAM ": warning: %s\n", GRAFT_ERROR_TEXT(&err));
 	if (cli->log_fd < 0)
 		return;
 	graft_log_file_init(&cli->log_file, cli->log_fd, GRAFT_LOG_DEBUG);
@@ -236,7 +241,7 @@ void cli_pipeline_start(struct cli *cli, const struct graft_request *request, st
 		.nvml = pipeline_nvml,
 		.arg = cli,
 	};
-	if (!cli->log && path && path[0] != '\0')
+	if (!cli->log_tried && path && path[0] != '\0')
 		cli_open_log_file(cli, path);
 	if (!cli->log && isatty(STDERR_FILENO))
 		cli->log = &progress;

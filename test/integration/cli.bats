@@ -516,7 +516,8 @@ ROWS
   [ -s "$b" ]
   run -1 "$cli" -r "$hosts/mismatch" -d "$a" info
   grep -qE '^E.*\] initialization error: nvml error: driver/library version mismatch \[MISMATCH\]$' "$a"
-  run -0 "$cli" -r "$hosts/t4" -d /no/such/directory/log list
+  run -0 --separate-stderr "$cli" -r "$hosts/t4" -d /no/such/directory/log list
+  [ "$(grep warning <<<"$stderr")" = "$name: warning: cannot log to /no/such/directory/log: no such file or directory" ] || { echo "$stderr"; return 1; }
   run -0 "$cli" -r "$hosts/t4" -d /dev/full list
   run -0 "$cli" -r "$hosts/t4" -d '' list
   NVC_DEBUG_FILE='' run -0 "$cli" -r "$hosts/t4" list

@@ -499,6 +499,16 @@ WORDS
   [ "$(grep -c "$config: line 3: ignoring unknown key 'nvidia-container-cli.no_cgroups' (did you mean 'no-cgroups'?)" "$work/debug.log")" -eq 1 ]
 }
 
+@test "a log that cannot be opened: one warning says why" {
+  printf '[nvidia-container-cli]\ndebug = "/no/such/directory/log"\n' >"$config"
+  hook_bundle NVIDIA_VISIBLE_DEVICES=99
+  call_hook
+  [ "$status" -eq 1 ]
+  [ "${stderr_lines[0]}" = "nvidia-container-cli: warning: cannot log to /no/such/directory/log: no such file or directory" ] || die "$stderr"
+  [[ ${stderr_lines[1]} == "nvidia-container-cli: device error: 99: unknown device; "* ]] || die "$stderr"
+  [ ${#stderr_lines[@]} -eq 2 ] || die "$stderr"
+}
+
 # --- other hosts; last, since they replace the one of the file ---
 
 @test "a container without a GPU on a host without a driver" {
