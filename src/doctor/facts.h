@@ -250,6 +250,8 @@ struct graft_health_spec {
 	 * (graft_cdi_spec_find_open_hook()); NULL = none.
 	 */
 	const char *open_hook;
+	const char **names; /* of its devices */
+	size_t n_names;
 };
 
 struct graft_health_cdi {

@@ -249,6 +249,7 @@ static const struct graft_field spec_fields[] = {
 	GRAFT_F_U32(S, n_devices, false, "number of its devices"),
 	GRAFT_F_STRING(S, stale, false, "what it names and the host no longer has"),
 	GRAFT_F_STRING(S, open_hook, false, "program of a hook that would run with an image's variables"),
+	GRAFT_F_STRINGS(S, names, "names of its devices"),
 };
 #undef S
 RECORD(spec, spec);

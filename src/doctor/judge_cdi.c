@@ -14,19 +14,28 @@
 
 /* --- what an engine does with the specs --- */
 
-/* Whether a file is in one of the directories; /var/run is /run. */
-static bool is_file_in(const char *file, const char *const *directories, size_t n)
+/* Where an engine, or our runtime, looks for specs. */
+struct spec_reader {
+	const char *const *directories; /* a later one counts more */
+	size_t n;
+	const struct graft_cdi_reader *reader; /* NULL: unknown version */
+	bool reads_all;
+};
+
+/* Returns the place of a file's directory, from 1; 0 if it is not read. /var/run is /run. */
+static size_t spec_place(const char *file, const struct spec_reader *by)
 {
 	const char *slash = strrchr(file, '/');
 	size_t length = slash ? (size_t)(slash - file) : 0, skip = graft_starts_with(file, "/var/run/") ? 4 : 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const char *directory = directories[i] + (graft_starts_with(directories[i], "/var/run/") ? 4 : 0);
+	for (size_t i = by->n; i > 0; i--) {
+		const char *directory = by->directories[i - 1];
 
+		directory += graft_starts_with(directory, "/var/run/") ? 4 : 0;
 		if (strlen(directory) == length - skip && strncmp(directory, file + skip, length - skip) == 0)
-			return true;
+			return i;
 	}
-	return n == 0;
+	return by->n == 0 ? 1 : 0;
 }
 
 static bool is_cdi_on(const struct graft_health_engine *engine, const struct graft_cdi_reader *reader)
@@ -76,17 +85,69 @@ const char *graft_judge_version(struct graft_judge *judge, const struct graft_he
 	return graft_judge_text(judge, "version %.*s", (int)graft_cdi_version_length(engine->version), engine->version);
 }
 
+static struct spec_reader reader_of(const struct graft_health_engine *engine)
+{
+	bool answers = graft_judge_docker_answers(engine);
+
+	return (struct spec_reader){
+		.directories = (const char *const *)(answers ? engine->answer.cdi_directories
+							     : engine->cdi_directories),
+		.n = answers ? engine->answer.n_cdi_directories : engine->n_cdi_directories,
+		.reader = graft_cdi_reader_find(graft_health_engine_names[engine->kind], engine->version,
+						engine->cdi_library),
+	};
+}
+
+static bool has_device(const struct graft_health_spec *spec, const char *name)
+{
+	for (size_t i = 0; i < spec->n_names; i++) {
+		if (strcmp(spec->names[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Returns a spec that counts more and has that device; NULL if none does. */
+static const struct graft_health_spec *find_override(const struct graft_health_cdi *cdi,
+						     const struct graft_health_spec *spec, const char *name,
+						     const struct spec_reader *by)
+{
+	for (size_t i = 0; i < cdi->n_specs; i++) {
+		const struct graft_health_spec *other = &cdi->specs[i];
+
+		if (strcmp(other->kind, spec->kind) == 0 && spec_place(other->file, by) > spec_place(spec->file, by) &&
+		    (by->reads_all || can_read(by->reader, other->version)) && has_device(other, name))
+			return other;
+	}
+	return NULL;
+}
+
+/* Returns a spec that has devices of this one, if all are taken elsewhere; otherwise NULL. */
+static const struct graft_health_spec *
+find_overriding(const struct graft_health_cdi *cdi, const struct graft_health_spec *spec, const struct spec_reader *by)
+{
+	const struct graft_health_spec *other = NULL;
+	struct spec_reader usual = *by;
+
+	if (by->n == 0) {
+		usual.directories = cdi->directories;
+		usual.n = cdi->n_directories;
+	}
+	for (size_t i = 0; i < spec->n_names; i++) {
+		other = find_override(cdi, spec, spec->names[i], &usual);
+		if (!other)
+			return NULL;
+	}
+	return other;
+}
+
 struct graft_judge_cdi graft_judge_cdi_of(const struct graft_judge *judge, const struct graft_health_engine *engine)
 {
 	const struct graft_health_cdi *cdi = &judge->health->cdi;
-	bool answers = graft_judge_docker_answers(engine);
-	const char *const *directories = (const char *const *)(answers ? engine->answer.cdi_directories
-								       : engine->cdi_directories);
-	size_t n = answers ? engine->answer.n_cdi_directories : engine->n_cdi_directories;
+	const struct spec_reader by = reader_of(engine);
 	struct graft_judge_cdi found = { .state = GRAFT_CDI_OFF,
-					 .reader = graft_cdi_reader_find(graft_health_engine_names[engine->kind],
-									 engine->version, engine->cdi_library),
-					 .directory = n > 0 ? directories[0] : NULL };
+					 .reader = by.reader,
+					 .directory = by.n > 0 ? by.directories[0] : NULL };
 
 	if (!is_cdi_on(engine, found.reader))
 		return found;
@@ -95,9 +156,9 @@ struct graft_judge_cdi graft_judge_cdi_of(const struct graft_judge *judge, const
 		const struct graft_health_spec *spec = &cdi->specs[i];
 		enum graft_judge_cdi_state state = GRAFT_CDI_WORKS;
 
-		if (spec->n_devices == 0 || strcmp(spec->kind, GPU_KIND) != 0)
+		if (spec->n_devices == 0 || strcmp(spec->kind, GPU_KIND) != 0 || find_overriding(cdi, spec, &by))
 			continue;
-		if (!is_file_in(spec->file, directories, n))
+		if (spec_place(spec->file, &by) == 0)
 			state = GRAFT_CDI_ELSEWHERE;
 		else if (!can_read(found.reader, spec->version))
 			state = found.reader ? GRAFT_CDI_TOO_NEW : GRAFT_CDI_PERHAPS;
@@ -218,15 +279,41 @@ static void judge_specs(struct graft_judge *judge)
 				"has no specs, which only '--device " GPU_KIND "=...' needs");
 }
 
+/* The same for our runtime and each engine that reads the spec. */
+static const struct graft_health_spec *find_overriding_for_all(const struct graft_judge *judge,
+							       const struct graft_health_spec *spec)
+{
+	const struct graft_health_cdi *cdi = &judge->health->cdi;
+	const struct spec_reader runtime = { .reads_all = true };
+	const struct graft_health_spec *other = find_overriding(cdi, spec, &runtime);
+
+	for (size_t i = 0; other && i < judge->health->n_engines; i++) {
+		const struct spec_reader by = reader_of(&judge->health->engines[i]);
+
+		if (is_cdi_on(&judge->health->engines[i], by.reader) && spec_place(spec->file, &by) > 0 &&
+		    !find_overriding(cdi, spec, &by))
+			return NULL;
+	}
+	return other;
+}
+
 static void judge_stale(struct graft_judge *judge)
 {
 	const struct graft_health_cdi *cdi = &judge->health->cdi;
 	size_t n = 0;
 
 	for (size_t i = 0; i < cdi->n_specs; i++) {
+		const struct graft_health_spec *other;
+
 		if (!cdi->specs[i].stale)
 			continue;
 		n++;
+		other = find_overriding_for_all(judge, &cdi->specs[i]);
+		if (other) {
+			graft_judge_add(judge, GRAFT_CHECK_CDI_STALE, GRAFT_LEVEL_OK, cdi->specs[i].file,
+					"is stale, but not used: %s has its devices", other->file);
+			continue;
+		}
 		graft_judge_add(judge, GRAFT_CHECK_CDI_STALE, GRAFT_LEVEL_BROKEN, cdi->specs[i].file, "is stale: %s",
 				cdi->specs[i].stale)
 		    ->remedy = graft_starts_with(cdi->specs[i].kind, "nvidia.com/")

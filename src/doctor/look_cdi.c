@@ -64,6 +64,7 @@ static void add_cdi_spec_row(struct graft_health_look *look, const struct graft_
 	for (size_t i = 0; row->kind && i < spec->n_devices; i++) {
 		const char *name = graft_arena_printf(look->scratch, "%s=%s", row->kind, spec->devices[i].name);
 
+		(void)graft_arena_push_string(look->arena, &row->names, &row->n_names, spec->devices[i].name);
 		if (name)
 			(void)graft_arena_push_string(look->arena, &cdi->devices, &cdi->n_devices, name);
 	}

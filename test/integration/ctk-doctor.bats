@@ -609,6 +609,12 @@ YAML
   wrong cdi-stale
   finds cdi-stale broken 'is stale: .*/dev/nvidia5' 'nvidia-ctk cdi refresh'
   explains cdi-stale
+  # Engines take its devices from a directory that counts more.
+  mkdir "$work/later"
+  sed 's,/dev/nvidia5,/dev/nvidia0,' "$work/cdi/nvidia.yaml" >"$work/later/gpus.yaml"
+  host "export NVIDIA_CTK_CDI_SPEC_DIRS=$work/cdi,$work/later $(doctor)"
+  wrong ""
+  finds cdi-stale ok "^$work/cdi/nvidia.yaml: is stale, but not used: $work/later/gpus.yaml has its devices\$"
   rm "$work/cdi/nvidia.yaml"
   host "echo '{\"features\": {\"cdi\": true}, \"runtimes\": {\"nvidia\": {\"path\": \"nvidia-container-runtime\"}}}' | engine_file /etc/docker/daemon.json $(doctor)"
   finds cdi-specs warning 'docker: CDI is enabled, but version 20.10.24 does not read CDI specs' '--gpus'

@@ -30,6 +30,7 @@ struct world {
 	const char *nvml_bus_ids[2];
 	struct graft_health_daemon daemons[2];
 	struct graft_health_spec specs[2];
+	const char *spec_names[2];
 	struct graft_health_file spec_problems[1];
 	const char *cdi_directories[2], *cdi_devices[2];
 	struct graft_health_program programs[6];
@@ -665,6 +666,47 @@ WRONG(stale_foreign_spec)
 	w->specs[0].stale = NULL;
 	w->specs[1].kind = "vendor.com/net";
 	w->health.cdi.n_specs = 2;
+}
+/* What /etc/cdi has is in /var/run/cdi, too, which counts more. */
+WRONG(overridden_spec)
+{
+	stale_spec(w);
+	w->spec_names[0] = "0";
+	w->spec_names[1] = "all";
+	w->specs[0].names = w->spec_names;
+	w->specs[0].n_names = 2;
+	w->specs[1] = w->specs[0];
+	w->specs[1].file = "/var/run/cdi/nvidia.yaml";
+	w->specs[1].stale = NULL;
+	w->health.cdi.n_specs = 2;
+}
+WRONG(half_overridden_spec)
+{
+	overridden_spec(w);
+	w->specs[1].n_names = 1;
+}
+WRONG(overridden_by_another_kind)
+{
+	overridden_spec(w);
+	w->specs[1].kind = "nvidia.com/net";
+}
+WRONG(overridden_elsewhere)
+{
+	overridden_spec(w);
+	w->engine_directories[0] = "/etc/cdi";
+	w->engines[3].cdi_directories = w->engine_directories;
+	w->engines[3].n_cdi_directories = 1;
+}
+WRONG(override_too_new)
+{
+	overridden_spec(w);
+	w->specs[1].version = "0.7.0";
+}
+WRONG(stale_override)
+{
+	overridden_spec(w);
+	w->specs[1].stale = w->specs[0].stale;
+	w->specs[0].stale = NULL;
 }
 WRONG(no_engine)
 {
@@ -1419,6 +1461,12 @@ static const struct {
 	{ open_hook, C(CDI_SPECS), WARN, "/etc/cdi/nvidia.yaml", "hooks without an environment (/usr/bin/nvidia-ctk)", "cdi refresh", { 0 } },
 	{ open_foreign_hook, C(CDI_SPECS), WARN, "/etc/cdi/nvidia.yaml", "hooks without an environment (/opt/hook)", "its vendor", { 0 } },
 	{ stale_spec, C(CDI_STALE), BROKEN, "/etc/cdi/nvidia.yaml", "libcuda.so.1 is not on this host", "cdi refresh", { 0 } },
+	{ overridden_spec, C(CDI_STALE), OK, "/etc/cdi/nvidia.yaml", "is stale, but not used: /var/run/cdi/nvidia.yaml has its devices", NULL, { 0 } },
+	{ half_overridden_spec, C(CDI_STALE), BROKEN, "/etc/cdi/nvidia.yaml", "is stale: device 0", "cdi refresh", { 0 } },
+	{ overridden_by_another_kind, C(CDI_STALE), BROKEN, "/etc/cdi/nvidia.yaml", "is stale: device 0", "cdi refresh", { 0 } },
+	{ overridden_elsewhere, C(CDI_STALE), BROKEN, "/etc/cdi/nvidia.yaml", "is stale: device 0", "cdi refresh", { 0 } },
+	{ override_too_new, C(CDI_STALE), BROKEN, "/etc/cdi/nvidia.yaml", "is stale: device 0", "cdi refresh", { 0 } },
+	{ stale_override, C(CDI_STALE), BROKEN, "/var/run/cdi/nvidia.yaml", "is stale: device 0", "cdi refresh", { 0 } },
 	{ stale_foreign_spec, C(CDI_STALE), BROKEN, "/etc/cdi/nvidia.yaml", "stale", "its vendor", { 0 } },
 	{ no_engine, C(ENGINES), WARN, "container engines", "none was found", "Install one", { 0 } },
 	{ bad_engine_file, C(ENGINES), BROKEN, "/etc/docker/daemon.json", "docker cannot read it: line 1, column 2", "Correct line 1; until then", { 0 } },
@@ -1977,6 +2025,9 @@ static void test_ways(void **state)
 		{ no_podman_hook_program, "podman run --env NVIDIA_VISIBLE_DEVICES=all", "podman", BROKEN,
 		  "see podman" },
 		{ stale_spec, "podman run --device nvidia.com/gpu=all", "podman", BROKEN, "see cdi-stale" },
+		{ overridden_spec, "podman run --device nvidia.com/gpu=all", "podman", OK, NULL },
+		{ overridden_elsewhere, "podman run --device nvidia.com/gpu=all", "podman", BROKEN, "see cdi-stale" },
+		{ stale_override, "podman run --device nvidia.com/gpu=all", "podman", BROKEN, "see cdi-stale" },
 		{ docker_25, "docker run --device nvidia.com/gpu=all", "docker", BROKEN,
 		  "the CDI spec is too new for version 25.0.3" },
 		{ specs_elsewhere, "docker run --device nvidia.com/gpu=all", "docker", BROKEN,
