@@ -200,16 +200,20 @@ static int read_channels(const struct reading *r, const struct graft_strings *of
 }
 
 /*
- * QUIRK: Podman gives a container the annotations of its image. The image can set further keys, but
- * not remove those that Podman sets.
+ * QUIRK: Podman gives a container the annotations of its image, and names itself in one only if the
+ * image has no such key. So an image can claim to be another manager's, but the key is always
+ * there. CRI-O has it too, and never has a cgroup of Podman's or none.
  */
 static bool has_annotations_of_image(const struct graft_oci_spec *spec)
 {
+	bool is_crio = spec->cgroups_path && spec->cgroups_path[0] != '\0' && !strstr(spec->cgroups_path, "libpod");
+
 	for (size_t i = 0; i < spec->n_annotations; i++) {
 		const struct graft_oci_annotation *annotation = &spec->annotations[i];
 
 		if (graft_starts_with(annotation->key, "io.podman.annotations.") ||
-		    (strcmp(annotation->key, "io.container.manager") == 0 && strcmp(annotation->value, "libpod") == 0))
+		    (strcmp(annotation->key, "io.container.manager") == 0 &&
+		     !(is_crio && strcmp(annotation->value, "cri-o") == 0)))
 			return true;
 	}
 	return false;

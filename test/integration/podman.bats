@@ -139,11 +139,14 @@ with_runtime() {
 
 @test "podman --runtime nvidia-container-runtime: annotations of an image count no more than its variables" {
   printf 'FROM small\n' >"$work/Containerfile"
-  podman build --quiet --isolation chroot --annotation cdi.k8s.io/x=vendor.example/host=all --tag annotated "$work"
-  image=annotated with_runtime nvidia-container-runtime podman_run
-  [ "$status" -ne 0 ]
-  [[ $output == *"an annotation asks for the CDI device 'vendor.example/host=all': annotations, which Podman also takes from images, may not name devices of the kind 'vendor.example/host'"* ]] ||
-    die "$output"
+  local manager
+  for manager in a=b io.container.manager=cri-o; do
+    podman build --quiet --isolation chroot --annotation cdi.k8s.io/x=vendor.example/host=all --annotation "$manager" --tag annotated "$work"
+    image=annotated with_runtime nvidia-container-runtime podman_run
+    [ "$status" -ne 0 ]
+    [[ $output == *"an annotation asks for the CDI device 'vendor.example/host=all': annotations, which Podman also takes from images, may not name devices of the kind 'vendor.example/host'"* ]] ||
+      die "$output"
+  done
 }
 
 @test "podman --runtime nvidia-container-runtime: a container that asks for nothing" {

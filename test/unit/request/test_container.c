@@ -22,6 +22,7 @@ struct input {
 	const char *prefixes[MAX_ENTRIES];
 	const char *swarm;
 	const char *kinds[MAX_ENTRIES]; /* allowed-envvar-kinds; empty = the default */
+	const char *cgroup;
 	bool privileged, refuse_unprivileged, accept_mounts, ignore_imex, disable_require;
 };
 
@@ -49,6 +50,7 @@ static void prepare(struct input *input, struct read *r)
 	r->spec.annotations = input->annotations;
 	while (r->spec.n_annotations < MAX_ENTRIES && input->annotations[r->spec.n_annotations].key)
 		r->spec.n_annotations++;
+	r->spec.cgroups_path = input->cgroup;
 	r->spec.privileged = input->privileged;
 	r->config.swarm_resource = input->swarm ? input->swarm : "";
 	r->config.accept_envvar_unprivileged = !input->refuse_unprivileged;
@@ -487,7 +489,10 @@ static void test_kinds(void **state)
 		{ { .env = { NVD NIC "=0" }, .mounts = { DIRECTORY "/cdi/" NIC "/1" }, .accept_mounts = true },
 		  NIC "=1" },
 		/* Podman's annotations may be the image's */
-		{ { .annotations = { { MANAGER, "cri-o" }, { "p/a", NIC "=1" } }, .prefixes = { "p/" } }, NIC "=1" },
+		{ { .annotations = { { MANAGER, "cri-o" }, { "p/a", NIC "=1" } },
+		    .prefixes = { "p/" },
+		    .cgroup = "kubepods.slice:crio:0123" },
+		  NIC "=1" },
 		{ { .annotations = { { "p/a", "nvidia.com/gpu=1" }, { PODMAN "init", "FALSE" } },
 		    .prefixes = { "p/" } },
 		  "nvidia.com/gpu=1" },
@@ -559,13 +564,31 @@ static void test_the_refusal_of_a_kind(void **state)
 	(void)graft_arena_free(r.arena);
 }
 
-/* Podman passes the annotations of an image on, so other kinds are refused there. */
+/*
+ * Podman passes the annotations of an image on, so other kinds are refused there. An image cannot hide
+ * Podman with a manager's name of its own.
+ */
 static void test_annotations_of_podman(void **state)
 {
-	static const struct graft_oci_annotation marks[] = { { PODMAN "init", "FALSE" }, { MANAGER, "libpod" } };
+	static const struct {
+		struct graft_oci_annotation mark;
+		const char *cgroup;
+	} rows[] = {
+		{ { PODMAN "init", "FALSE" }, "kubepods.slice:crio:0123" },
+		{ { MANAGER, "libpod" }, "machine.slice:libpod:0123" },
+		{ { MANAGER, "libpod" }, "/kubepods/crio-0123" },
+		{ { MANAGER, "" }, "/libpod_parent/libpod-0123" },
+		{ { MANAGER, "docker" }, "/docker/0123" },
+		{ { MANAGER, "cri-o" }, "machine.slice:libpod:0123" },
+		{ { MANAGER, "cri-o" }, "/user.slice/libpod-payload-0123" },
+		{ { MANAGER, "cri-o" }, "" },
+		{ { MANAGER, "cri-o" }, NULL },
+	};
 
-	for (size_t i = 0; i < GRAFT_COUNT(marks); i++) {
-		struct input input = { .annotations = { { "p/a", NIC "=1" }, marks[i] }, .prefixes = { "p/" } };
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct input input = { .annotations = { { "p/a", NIC "=1" }, rows[i].mark },
+				       .prefixes = { "p/" },
+				       .cgroup = rows[i].cgroup };
 		struct graft_error err = { .status = GRAFT_OK };
 		struct read r;
 
