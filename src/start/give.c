@@ -11,8 +11,10 @@
 #include "apply/namespace/target.h"
 #include "apply/oci/to_oci.h"
 #include "base/caps.h"
+#include "base/path.h"
 #include "base/strings.h"
 #include "start/host_directories.h"
+#include "start/mount_places.h"
 #include "start/room.h"
 
 /* --- before the plan --- */
@@ -53,11 +55,24 @@ static bool is_dev_a_link(const struct graft_image_root *root)
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
+/* Only a volume has files of the host that could be changed. */
+static int check_volume_place(const struct graft_start *create, const struct graft_mount_place *place,
+			      struct graft_error *err)
+{
+	if (!place->source || strcmp(place->path, "/") == 0 || (place->at && strcmp(place->at, place->path) == 0))
+		return 0;
+	if (place->at && strcmp(place->at, "/") == 0)
+		return graft_mount_place_refuse(place, "over the whole root", create, err);
+	if (!place->at || graft_path_is_system(place->at))
+		return graft_mount_place_refuse(place, "over /dev, /proc or /sys", create, err);
+	return 0;
+}
+
 int graft_start_check_mounts(struct graft_start *create, struct graft_error *err)
 {
 	auto_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
 	int rc = graft_start_open_image(create, &root, err);
-	struct stat whole, st;
+	struct graft_mount_places places = { .n = 0 };
 	bool *plain;
 
 	if (rc <= 0)
@@ -69,29 +84,21 @@ int graft_start_check_mounts(struct graft_start *create, struct graft_error *err
 	if (!plain)
 		return graft_fail_memory(err);
 	create->plain_mounts = plain;
-	if (fstat(root.fd, &whole) < 0)
-		return graft_fail_errno(err, errno, "path error: %s", create->spec->root_path);
 	for (size_t i = 0; i < create->spec->n_mounts; i++) {
 		const struct graft_oci_mount *mount = &create->spec->mounts[i];
 
-		/* Only a volume has files of the host that could be changed. */
 		if (!graft_start_is_bind(mount) || !mount->destination || strcmp(mount->destination, "/") == 0)
 			continue;
 		rc = graft_image_root_look_plain(&root, mount->destination);
 		plain[i] = rc == 0 || rc == -ENOENT;
-		if (plain[i] || rc == -ENOTDIR)
-			continue;
-		if (graft_image_root_stat(&root, mount->destination, &st) == 0 && st.st_dev == whole.st_dev &&
-		    st.st_ino == whole.st_ino)
-			return graft_fail(err, GRAFT_UNSAFE, 0,
-					  "a link in the image leads the mount at %s over the whole root",
-					  mount->destination);
-		if (graft_start_is_led_over_system(&root, mount->destination, create->arena))
-			return graft_fail(err, GRAFT_UNSAFE, 0,
-					  "a link in the image leads the mount at %s over /dev, /proc or /sys",
-					  mount->destination);
 	}
-	return 0;
+	if (!graft_mount_places_add_spec(&places, create))
+		return graft_fail_memory(err);
+	graft_mount_places_find(&places, &root, create->arena);
+	for (size_t i = 0; i < places.n; i++)
+		if (check_volume_place(create, &places.items[i], err) < 0)
+			return -1;
+	return graft_arena_failed(create->arena) ? graft_fail_memory(err) : 0;
 }
 
 uint32_t graft_start_disabled_hooks(const struct graft_start *create)

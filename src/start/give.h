@@ -20,9 +20,10 @@
  */
 int graft_start_open_image(const struct graft_start *create, struct graft_image_root *root, struct graft_error *err);
 /*
- * Refuses a container in which a link of the image redirects a mount of config.json to the root
- * itself, /dev, /proc or /sys: what is created there later, such as nodes, would be created in that
- * mount. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY.
+ * Refuses a container in which a link of the image or of a volume redirects a mount of config.json
+ * to the root itself, /dev, /proc or /sys: what is created there later, such as nodes, would be
+ * created in that mount. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY, and GRAFT_TOO_BIG if reading the image
+ * took too long.
  */
 int graft_start_check_mounts(struct graft_start *create, struct graft_error *err);
 /* Whether it is a bind mount, by its type or by an option. */

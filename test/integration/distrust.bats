@@ -353,7 +353,7 @@ refuses_steered() {
     "${@:-on_host}" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
     "${@:-on_host}" "$([ $# -eq 0 ] && echo runc || echo crun)" --root "$state" delete --force "$container" 2>/dev/null || true
     [ "$(ls -A "$volume")" = exists ] || die "$at -> $to: $(ls -AR "$volume") $(cat "$work/said")"
-    grep -qE "a link in the image leads the mount at [^ ]+ (over /dev, /proc or /sys|into a directory of the host)|/dev of the image is a link" "$work/said" ||
+    grep -qE "a link in the image or a volume leads the mount at [^ ]+ (over /dev, /proc or /sys|into a directory of the host)|/dev of the image is a link" "$work/said" ||
       die "$at -> $to: $(cat "$work/said")"
   done <<<"$steer"
 }
@@ -402,7 +402,7 @@ refuses_steered() {
     asks jit-cdi "$(mounted "$volume" /data)"
     shim_create
     [ -z "$(ls -A "$volume")" ] || die "$to: $(ls -AR "$volume") $(cat "$work/said")"
-    grep -q "a link in the image leads the mount at /data over /dev, /proc or /sys" "$work/said" || die "$to: $(cat "$work/said")"
+    grep -q "a link in the image or a volume leads the mount at /data over /dev, /proc or /sys" "$work/said" || die "$to: $(cat "$work/said")"
   done
   # What the image has there will be covered.
   fresh_root small
@@ -411,7 +411,7 @@ refuses_steered() {
   asks jit-cdi "$(mounted "$volume" /data)"
   shim_create
   [ -z "$(ls -A "$volume")" ] || die "$(ls -AR "$volume") $(cat "$work/said")"
-  grep -q "a link in the image leads the mount at /data over /dev, /proc or /sys" "$work/said" || die "$(cat "$work/said")"
+  grep -q "a link in the image or a volume leads the mount at /data over /dev, /proc or /sys" "$work/said" || die "$(cat "$work/said")"
 }
 
 @test "cdi: no directory of the host is led elsewhere by a link in a volume" {
@@ -424,7 +424,7 @@ refuses_steered() {
   asks cdi "$(mounted "$work/other" /tmp)"
   shim_create
   [ -z "$(ls -A "$volume")" ] || die "$(ls -AR "$volume") $(cat "$work/said")"
-  grep -qF "a link in the volume $work/other leads the mount at /tmp/shared elsewhere" "$work/said" || die "$(cat "$work/said")"
+  grep -qF "a link in the image or a volume leads the mount at /tmp/shared over /dev, /proc or /sys" "$work/said" || die "$(cat "$work/said")"
   # A directory of the volume is its place.
   rm "$work/other/shared"
   mkdir "$work/other/shared"
@@ -432,6 +432,79 @@ refuses_steered() {
   asks cdi "$(mounted "$work/other" /tmp)"
   shim_create
   ! grep -q "leads the mount" "$work/said" || die "$(cat "$work/said")"
+}
+
+# shares_directory: the specification mounts a directory of the host at /tmp/shared.
+shares_directory() {
+  specification
+  jq --arg from "$volume" '.containerEdits.mounts += [{hostPath: $from, containerPath: "/tmp/shared", options: ["rw", "rbind"]}]' "$work/cdi/nvidia.json" >"$work/spec"
+  mv "$work/spec" "$work/cdi/nvidia.json"
+}
+
+# refuses_runtime WORDS RUNTIME: it is refused with these words, and the directory of the host stays empty.
+refuses_runtime() {
+  local how=()
+  sed -i "s|^runtimes = .*|runtimes = [\"$(type -P "$2")\"]|" "$work/config.toml"
+  [ "$2" = runc ] || how=(v1_alone)
+  "${how[@]:-on_host}" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
+  "${how[@]:-on_host}" "$2" --root "$state" delete --force "$container" 2>/dev/null || true
+  [ -z "$(ls -A "$volume")" ] || die "$2: $(ls -AR "$volume") $(cat "$work/said")"
+  grep -qF "$1" "$work/said" || die "$2: $(cat "$work/said")"
+}
+
+# What is there in the image leads elsewhere; what is there in the container, nothing, makes ".." of the link what it says.
+decoy() {
+  steered /cover/way /elsewhere/far/off
+  mkdir -p "$work/cover"
+}
+
+@test "cdi, runc and crun: what a mount of the engine covers does not hide where a link leads" {
+  local runtime
+  for runtime in runc crun; do
+    # Into a directory of the specification.
+    fresh_root small
+    shares_directory
+    decoy
+    steered /usr/bin/nvidia-smi /cover/way/../../tmp/shared/chosen
+    asks cdi "$(mounted "$work/cover" /cover)"
+    refuses_runtime "a link in the image or a volume leads the mount at /usr/bin/nvidia-smi into a directory of the host" "$runtime"
+    # Into it and out again: crun makes what is on the way.
+    fresh_root small
+    steered /usr/bin/nvidia-smi /tmp/shared/chosen/../../../usr/bin/other
+    asks cdi .
+    refuses_runtime "a link in the image or a volume leads the mount at /usr/bin/nvidia-smi into a directory of the host" "$runtime"
+    # A volume over /dev, in which nodes would be made.
+    fresh_root small
+    specification
+    decoy
+    steered /data /cover/way/../../dev
+    asks cdi "$(mounted "$work/cover" /cover)" "$(mounted "$volume" /data)"
+    refuses_runtime "a link in the image or a volume leads the mount at /data over /dev, /proc or /sys" "$runtime"
+    # The link may be in the volume.
+    fresh_root small
+    shares_directory
+    mkdir -p "$work/linked" "$work/secret"
+    ln -sfn /tmp/shared "$work/linked/to"
+    asks cdi "$(mounted "$work/linked" /data)" "$(mounted "$work/secret" /data/to/token)"
+    refuses_runtime "a link in the image or a volume leads the mount at /data/to/token into a directory of the host" "$runtime"
+  done
+}
+
+@test "cdi, runc and crun: no volume is made in a directory of the specification" {
+  local runtime
+  mkdir "$work/anonymous"
+  for runtime in runc crun; do
+    fresh_root small
+    shares_directory
+    asks cdi "$(mounted "$work/anonymous" /tmp/shared/new)"
+    refuses_runtime "the mount at /tmp/shared/new would be made in a directory of the host, $volume" "$runtime"
+  done
+  # It may cover what the directory has.
+  fresh_root small
+  mkdir "$volume/old"
+  asks cdi "$(mounted "$work/anonymous" /tmp/shared/old)"
+  shim_create
+  ! grep -q "a directory of the host" "$work/said" || die "$(cat "$work/said")"
 }
 
 # crun runs hooks before it finds that such a container has no /dev.
