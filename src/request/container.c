@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/strings.h"
 #include "formats/cdi/cdi.h"
 #include "request/claim.h"
@@ -206,7 +207,8 @@ static int read_channels(const struct reading *r, const struct graft_strings *of
  */
 static bool has_annotations_of_image(const struct graft_oci_spec *spec)
 {
-	bool is_crio = spec->cgroups_path && spec->cgroups_path[0] != '\0' && !strstr(spec->cgroups_path, "libpod");
+	const char *cgroup = spec->cgroups_path ? graft_path_name(spec->cgroups_path) : "";
+	bool is_crio = cgroup[0] != '\0' && !strstr(cgroup, ":libpod:") && !graft_starts_with(cgroup, "libpod-");
 
 	for (size_t i = 0; i < spec->n_annotations; i++) {
 		const struct graft_oci_annotation *annotation = &spec->annotations[i];

@@ -11,7 +11,6 @@
 #include "apply/namespace/target.h"
 #include "apply/oci/to_oci.h"
 #include "base/caps.h"
-#include "base/path.h"
 #include "base/strings.h"
 #include "start/host_directories.h"
 #include "start/mount_places.h"
@@ -55,19 +54,6 @@ static bool is_dev_a_link(const struct graft_image_root *root)
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Only a volume has files of the host that could be changed. */
-static int check_volume_place(const struct graft_start *create, const struct graft_mount_place *place,
-			      struct graft_error *err)
-{
-	if (!place->source || strcmp(place->path, "/") == 0 || (place->at && strcmp(place->at, place->path) == 0))
-		return 0;
-	if (place->at && strcmp(place->at, "/") == 0)
-		return graft_mount_place_refuse(place, "over the whole root", create, err);
-	if (!place->at || graft_path_is_system(place->at))
-		return graft_mount_place_refuse(place, "over /dev, /proc or /sys", create, err);
-	return 0;
-}
-
 int graft_start_check_mounts(struct graft_start *create, struct graft_error *err)
 {
 	auto_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
@@ -96,7 +82,7 @@ int graft_start_check_mounts(struct graft_start *create, struct graft_error *err
 		return graft_fail_memory(err);
 	graft_mount_places_find(&places, &root, create->arena);
 	for (size_t i = 0; i < places.n; i++)
-		if (check_volume_place(create, &places.items[i], err) < 0)
+		if (graft_mount_place_check_volume(&places.items[i], create, err) < 0)
 			return -1;
 	return graft_arena_failed(create->arena) ? graft_fail_memory(err) : 0;
 }

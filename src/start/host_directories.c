@@ -11,9 +11,6 @@
 #include "start/give.h"
 #include "start/mount_places.h"
 
-static const char over_system[] = "over /dev, /proc or /sys";
-static const char into_directory[] = "into a directory of the host";
-
 /* Whether the directory has what is to be mounted over. */
 static bool exists_in(const struct graft_mount_place *directory, const struct graft_mount_place *place,
 		      struct graft_arena *arena)
@@ -32,26 +29,19 @@ static int check_place(const struct graft_start *create, const struct graft_moun
 		       const struct graft_mount_place *place, struct graft_error *err)
 {
 	bool is_meant = graft_path_is_within(place->path, shared->path);
-	bool is_inside = graft_path_is_within(place->at, shared->at) && strcmp(place->at, shared->at) != 0;
+	/* Not in what is mounted over the directory; the places are in the order of mounting. */
+	bool is_inside = graft_path_is_within(place->at, shared->at) && strcmp(place->at, shared->at) != 0 &&
+			 !(place->below && place->below > shared);
 
-	if ((!is_inside && place->entered != shared) || (is_meant && place->ours) ||
-	    (is_inside && (is_meant || shared->read_only) && exists_in(shared, place, create->arena)))
+	if (place->replaced || (is_meant && place->ours))
+		return 0;
+	if (place->entered != shared &&
+	    (!is_inside || ((is_meant || shared->read_only) && exists_in(shared, place, create->arena))))
 		return 0;
 	if (!is_meant)
-		return graft_mount_place_refuse(place, into_directory, create, err);
+		return graft_mount_place_refuse(place, "into a directory of the host", create, err);
 	return graft_fail(err, GRAFT_UNSAFE, 0, "the mount at %s would be made in a directory of the host, %s",
-			  place->path, shared->directory);
-}
-
-static int check_directory(const struct graft_start *create, const struct graft_mount_places *places,
-			   const struct graft_mount_place *shared, struct graft_error *err)
-{
-	if (strcmp(shared->at, shared->path) != 0 && graft_path_is_system(shared->at))
-		return graft_mount_place_refuse(shared, over_system, create, err);
-	for (size_t i = 0; i < places->n; i++)
-		if (check_place(create, shared, &places->items[i], err) < 0)
-			return -1;
-	return 0;
+			  place->given, shared->directory);
 }
 
 /* `source`, if it is a directory of the host. */
@@ -62,15 +52,21 @@ static const char *directory_of(const char *source)
 	return source && stat(source, &st) == 0 && S_ISDIR(st.st_mode) ? source : NULL;
 }
 
-/* `directory`: of the host, or NULL if it is a file. */
-static bool add_given_mount(struct graft_mount_places *places, const char *path, const char *directory, bool read_only,
+/* It replaces the first one with that destination (apply/oci/oci_mounts.c). */
+static bool add_given_mount(struct graft_mount_places *places, struct graft_mount_place *place,
 			    struct graft_arena *arena)
 {
-	const struct graft_mount_place place = {
-		.path = path, .source = directory, .directory = directory, .ours = true, .read_only = read_only
-	};
+	for (size_t i = 0; i < places->n; i++) {
+		struct graft_mount_place *old = &places->items[i];
 
-	return graft_mount_places_add(places, &place, arena);
+		if (!old->replaced && strcmp(old->given, place->path) == 0) {
+			old->replaced = true;
+			break;
+		}
+	}
+	place->source = place->directory;
+	place->ours = true;
+	return graft_mount_places_add(places, place, arena);
 }
 
 /* What config.json has already: the engine's mounts, and those of a lease's MPS daemon. */
@@ -80,8 +76,9 @@ static bool add_earlier_places(const struct graft_start *create, struct graft_mo
 		return false;
 	for (size_t i = 0; create->mps && i < create->mps->n_mounts; i++) {
 		const struct graft_cdi_mount *mount = &create->mps->mounts[i];
+		struct graft_mount_place place = { .path = mount->container_path, .directory = mount->host_path };
 
-		if (!add_given_mount(places, mount->container_path, mount->host_path, false, create->arena))
+		if (!add_given_mount(places, &place, create->arena))
 			return false;
 	}
 	return true;
@@ -101,12 +98,12 @@ static int check_all_directories(const struct graft_start *create, struct graft_
 		return rc;
 	graft_mount_places_find(places, &root, create->arena);
 	for (size_t i = 0; i < places->n; i++)
-		if (!places->items[i].at)
-			return graft_mount_place_refuse(
-			    &places->items[i], places->items[i].directory ? over_system : into_directory, create, err);
-	for (size_t i = 0; i < places->n; i++)
-		if (places->items[i].directory && check_directory(create, places, &places->items[i], err) < 0)
+		if (graft_mount_place_check_volume(&places->items[i], create, err) < 0)
 			return -1;
+	for (size_t i = 0; i < places->n; i++)
+		for (size_t k = 0; places->items[i].directory && k < places->n; k++)
+			if (check_place(create, &places->items[i], &places->items[k], err) < 0)
+				return -1;
 	return 0;
 }
 
@@ -119,11 +116,13 @@ int graft_start_check_plan_directories(const struct graft_start *create, const s
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < plan->n_edits; i++) {
 		const struct graft_edit *edit = &plan->edits[i];
-		const char *directory = edit->type == GRAFT_SOURCE_DIRECTORY ? edit->source : NULL;
+		struct graft_mount_place place = { .path = edit->target,
+						   .directory = edit->type == GRAFT_SOURCE_DIRECTORY ? edit->source
+												     : NULL,
+						   .read_only = (edit->flags & GRAFT_MOUNT_RDONLY) != 0,
+						   .sorted = true };
 
-		if (edit->kind == GRAFT_EDIT_BIND &&
-		    !add_given_mount(&places, edit->target, directory, (edit->flags & GRAFT_MOUNT_RDONLY) != 0,
-				     create->arena))
+		if (edit->kind == GRAFT_EDIT_BIND && !add_given_mount(&places, &place, create->arena))
 			return graft_fail_memory(err);
 	}
 	return check_all_directories(create, &places, err);
@@ -138,10 +137,11 @@ int graft_start_check_spec_directories(const struct graft_start *create, const s
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < edits->n_mounts; i++) {
 		const struct graft_cdi_mount *mount = &edits->mounts[i];
-		const char *directory = directory_of(mount->host_path);
+		struct graft_mount_place place = { .path = mount->container_path,
+						   .directory = directory_of(mount->host_path),
+						   .read_only = graft_is_in(mount->options, mount->n_options, "ro") };
 
-		if (!add_given_mount(&places, mount->container_path, directory,
-				     graft_is_in(mount->options, mount->n_options, "ro"), create->arena))
+		if (!add_given_mount(&places, &place, create->arena))
 			return graft_fail_memory(err);
 	}
 	return check_all_directories(create, &places, err);

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -24,7 +25,8 @@ bool graft_mount_places_add(struct graft_mount_places *places, const struct graf
 	if (!place)
 		return false;
 	*place = *given;
-	place->path = given->path ? graft_path_clean("/", given->path, arena) : "/";
+	place->given = given->path ? given->path : "/";
+	place->path = graft_path_clean("/", place->given, arena);
 	place->order = places->n;
 	for (const char *at = place->path; at && *at != '\0'; at++)
 		place->depth += *at == '/';
@@ -53,6 +55,8 @@ static int compare_mount_places(const void *a, const void *b)
 
 	if (x->depth != y->depth)
 		return x->depth < y->depth ? -1 : 1;
+	if (x->sorted && y->sorted && strcmp(x->path, y->path) != 0)
+		return strcmp(x->path, y->path);
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
@@ -61,7 +65,7 @@ static bool covers_place(const struct graft_mount_place *mount, const char *path
 {
 	size_t tail = mount->length < 8 ? mount->length : 8, start = mount->length - tail;
 
-	if (!mount->at || mount->copies || length < mount->length)
+	if (!mount->at || mount->copies || mount->replaced || length < mount->length)
 		return false;
 	if (mount->length == 1)
 		return true;
@@ -104,7 +108,7 @@ static ssize_t read_visible_link(const struct graft_image_root *root, const stru
 	int fd;
 
 	if (!mount)
-		return graft_path_is_system(path) ? 0 : read_image_link(root, path, text, size);
+		return read_image_link(root, path, text, size);
 	if (!mount->source || strcmp(path, mount->at) == 0)
 		return 0;
 	fd = open(mount->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -117,18 +121,29 @@ static ssize_t read_visible_link(const struct graft_image_root *root, const stru
 /* Whether a mount at `path` will be at exactly that path: no link is on the way. */
 static bool is_plain_place(const struct graft_image_root *root, const char *path)
 {
-	int rc = graft_path_is_system(path) ? 0 : graft_image_root_look_plain(root, path);
+	int rc = graft_path_has_dots(path) ? -ELOOP : graft_image_root_look_plain(root, path);
 
 	return rc == 0 || rc == -ENOENT || rc == -ENOTDIR;
 }
 
 /*
- * QUIRK: crun 1.8 makes each component that a link names, also if ".." follows, so that one may
- * enter a directory and leave it.
+ * Whether `next` would be made in a directory of the host. QUIRK: crun 1.8 makes each component
+ * that a link names, also if ".." follows.
  */
-static bool enters_directory(const struct graft_mount_place *mount, const char *next, const char *path)
+static bool is_made_in_directory(const struct graft_mount_place *mount, const char *next, struct graft_arena *arena)
 {
-	return mount && mount->directory && strcmp(next, mount->at) != 0 && !graft_path_is_within(path, mount->path);
+	const char *path;
+	struct stat st;
+
+	if (!mount || !mount->directory || strcmp(next, mount->at) == 0)
+		return false;
+	path = graft_arena_printf(arena, "%s%s", mount->directory, next + mount->length);
+	return !path || lstat(path, &st) < 0;
+}
+
+static bool is_place_covered(const struct graft_mount_places *places, const char *path)
+{
+	return places ? find_covering(places, path) != NULL : graft_path_is_system(path);
 }
 
 const char *graft_start_find_place(const struct graft_image_root *root, const char *path,
@@ -138,7 +153,7 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
 	const char *done = "/", *rest = path;
 	int n_links = 0;
 
-	if (!find_covering(places, path) && is_plain_place(root, path))
+	if (!is_place_covered(places, path) && is_plain_place(root, path))
 		return path;
 	while (rest && *(rest += strspn(rest, "/")) != '\0') {
 		size_t length = strcspn(rest, "/");
@@ -153,9 +168,10 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
 		if (!next || graft_budget_is_spent(root->budget))
 			return NULL;
 		mount = find_covering(places, next);
-		if (ret_entered && enters_directory(mount, next, path))
+		if (ret_entered && !*ret_entered && (n_links > 0 || graft_path_has_dots(path)) &&
+		    is_made_in_directory(mount, next, arena))
 			*ret_entered = mount;
-		if (strcmp(next, "/") != 0)
+		if (strcmp(next, "/") != 0 && (mount || !is_place_covered(places, next)))
 			n = read_visible_link(root, mount, next, text, sizeof(text) - 1);
 		if (n < 0 || (n > 0 && ++n_links > LINKS_MAX))
 			return NULL;
@@ -178,12 +194,40 @@ void graft_mount_places_find(struct graft_mount_places *places, const struct gra
 	for (size_t i = 0; i < places->n && !graft_budget_is_spent(root->budget); i++) {
 		const struct graft_mount_places earlier = { places->items, i };
 		struct graft_mount_place *place = &places->items[i];
-		bool plain = place->plain && !find_covering(&earlier, place->path);
+		bool has_dots = graft_path_has_dots(place->given);
+		bool plain = place->plain && !has_dots && !find_covering(&earlier, place->path);
 
 		place->at = plain ? place->path
-				  : graft_start_find_place(root, place->path, &earlier, arena, &place->entered);
+				  : graft_start_find_place(root, has_dots ? place->given : place->path, &earlier, arena,
+							   &place->entered);
 		place->length = place->at ? strlen(place->at) : 0;
+		place->below = place->at ? find_covering(&earlier, place->at) : NULL;
 	}
+}
+
+/* Nothing of ours is made in /proc or /sys, which have links of their own. */
+static bool stays_in(const struct graft_mount_place *place, const char *tree)
+{
+	return graft_path_is_within(place->path, tree) && graft_path_is_within(place->at, tree);
+}
+
+/* Only a volume has files of the host that could be changed. */
+int graft_mount_place_check_volume(const struct graft_mount_place *place, const struct graft_start *create,
+				   struct graft_error *err)
+{
+	static const char over_system[] = "over /dev, /proc or /sys";
+
+	if (place->replaced || strcmp(place->path, "/") == 0)
+		return 0;
+	if (!place->at)
+		return graft_mount_place_refuse(place, over_system, create, err);
+	if (!place->source || strcmp(place->at, place->path) == 0)
+		return 0;
+	if (strcmp(place->at, "/") == 0)
+		return graft_mount_place_refuse(place, "over the whole root", create, err);
+	if (graft_path_is_system(place->at) && !stays_in(place, "/proc") && !stays_in(place, "/sys"))
+		return graft_mount_place_refuse(place, over_system, create, err);
+	return 0;
 }
 
 int graft_mount_place_refuse(const struct graft_mount_place *place, const char *where, const struct graft_start *create,
@@ -193,6 +237,6 @@ int graft_mount_place_refuse(const struct graft_mount_place *place, const char *
 		return graft_fail_memory(err);
 	if (!place->at && graft_budget_left_ms(create->budget) == 0)
 		return graft_fail(err, GRAFT_TOO_BIG, 0, "reading the container's image takes too long");
-	return graft_fail(err, GRAFT_UNSAFE, 0, "a link in the image or a volume leads the mount at %s %s", place->path,
-			  where);
+	return graft_fail(err, GRAFT_UNSAFE, 0, "a link in the image or a volume leads the mount at %s %s",
+			  place->given, where);
 }

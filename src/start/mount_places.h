@@ -11,12 +11,16 @@
 
 struct graft_mount_place {
 	const char *path;      /* in the container; clean */
+	const char *given;     /* the same as the runtime gets it: links come before ".." */
 	const char *source;    /* what a bind mount shows there; NULL: nothing that has links */
 	const char *directory; /* of the host, if we give the container one; or NULL */
 	const char *at;        /* where links lead `path`; NULL: this cannot be determined */
 	const struct graft_mount_place
-	    *entered; /* a directory that links lead into, perhaps out of it again; or NULL */
+	    *entered;                          /* a directory in which links have something made on the way; or NULL */
+	const struct graft_mount_place *below; /* the last earlier mount that covers `at`; or NULL */
 	bool ours, read_only;
+	bool replaced;               /* by one of ours at the same destination */
+	bool sorted;                 /* among others of that depth by path, not as given */
 	bool copies;                 /* a tmpfs that gets what the image has there */
 	bool plain;                  /* no link of the image is on the way */
 	size_t depth, order, length; /* of `path`; as given; of `at` */
@@ -36,14 +40,21 @@ bool graft_mount_places_add_spec(struct graft_mount_places *places, const struct
 void graft_mount_places_find(struct graft_mount_places *places, const struct graft_image_root *root,
 			     struct graft_arena *arena);
 /*
- * What `path`, which is clean, will resolve to once these mounts are made; `places` NULL: none.
- * Missing components will be created where their parents and the links on the way point to. What
- * the image has in /dev, /proc and /sys will be covered. NULL: it resolves to nothing, or this
- * cannot be determined. *ret_entered, unless NULL: as in struct graft_mount_place.
+ * What `path`, which is clean or has dots, will resolve to once these mounts are made. `places`
+ * NULL: they are not known, and only what the image has in /dev, /proc and /sys will be covered.
+ * Missing components will be created where their parents and the links on the way point to. NULL:
+ * it resolves to nothing, or this cannot be determined. *ret_entered, unless NULL: as in struct
+ * graft_mount_place.
  */
 const char *graft_start_find_place(const struct graft_image_root *root, const char *path,
 				   const struct graft_mount_places *places, struct graft_arena *arena,
 				   const struct graft_mount_place **ret_entered);
+/*
+ * Refuses a volume that links lead over the root, /dev, /proc or /sys, and a mount whose place
+ * cannot be determined. -1: as below.
+ */
+int graft_mount_place_check_volume(const struct graft_mount_place *place, const struct graft_start *create,
+				   struct graft_error *err);
 /*
  * Fails because a place leads, or may lead, `where` it must not: "over /dev, /proc or /sys". -1:
  * GRAFT_UNSAFE, or what kept us from finding it: GRAFT_NO_MEMORY, GRAFT_TOO_BIG.

@@ -128,12 +128,10 @@ says() {
 @test "the service manager hears of start, reload and end" { kubelet notifies; }
 @test "nothing wakes an idle plugin; it opens no GPU and loads no NVML" { kubelet idle; }
 @test "with sixteen GPUs, calls are answered within milliseconds and 8 MiB are enough" {
-  hurry
   other_host dgx-h100-16
   KUBELET_GPUS=16 kubelet costs
 }
 @test "calls are answered within milliseconds where one of the driver's nodes is missing, as it is on servers" {
-  hurry
   other_host dgx-h100-16 --fault missing=/dev/nvidia-modeset
   on_host test ! -e /dev/nvidia-modeset
   KUBELET_GPUS=16 kubelet costs

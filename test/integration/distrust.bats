@@ -488,6 +488,21 @@ decoy() {
     ln -sfn /tmp/shared "$work/linked/to"
     asks cdi "$(mounted "$work/linked" /data)" "$(mounted "$work/secret" /data/to/token)"
     refuses_runtime "a link in the image or a volume leads the mount at /data/to/token into a directory of the host" "$runtime"
+    # Or in the image, before ".." in the destination, which containerd takes from an image as it is.
+    fresh_root small
+    shares_directory
+    mkdir -p "$root/elsewhere"
+    steered /x/link /elsewhere
+    asks cdi "$(mounted "$work/secret" /x/link/../tmp/shared/new)"
+    refuses_runtime "a link in the image or a volume leads the mount at /x/link/../tmp/shared/new into a directory of the host" "$runtime"
+    # A mount that the specification's replaces covers nothing.
+    fresh_root small
+    shares_directory
+    mkdir -p "$root/dev/far"
+    steered /tmp/shared/way /dev/far
+    steered /mnt/data /tmp/shared/way/..
+    asks cdi "$(mounted "$work/secret" /tmp/shared)" "$(mounted "$volume" /mnt/data)"
+    refuses_runtime "a link in the image or a volume leads the mount at /mnt/data over /dev, /proc or /sys" "$runtime"
   done
 }
 
@@ -500,10 +515,10 @@ decoy() {
     asks cdi "$(mounted "$work/anonymous" /tmp/shared/new)"
     refuses_runtime "the mount at /tmp/shared/new would be made in a directory of the host, $volume" "$runtime"
   done
-  # It may cover what the directory has.
+  # It may cover what the directory has, and have others in itself.
   fresh_root small
   mkdir "$volume/old"
-  asks cdi "$(mounted "$work/anonymous" /tmp/shared/old)"
+  asks cdi "$(mounted "$work/anonymous" /tmp/shared/old)" "$(mounted "$work/anonymous" /tmp/shared/old/new)"
   shim_create
   ! grep -q "a directory of the host" "$work/said" || die "$(cat "$work/said")"
 }

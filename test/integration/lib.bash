@@ -52,8 +52,6 @@ within() {
     sleep 0.05
   done
 }
-# For a test that measures time: what runs beside it in ./check waits.
-hurry() { renice -n -20 "$BASHPID" >/dev/null; }
 # has_ended PID: its files are closed, and their locks released. pgrep --full and pidof(1) lose sight of it before that.
 has_ended() { ! on_host kill -0 "$1" 2>/dev/null; }
 # is_idle PID [SECONDS]: it does not wake up for a second, or for as many.

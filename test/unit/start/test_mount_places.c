@@ -24,6 +24,8 @@ static void make_links(struct world *world)
 		{ "root/dev/way", "/far/far/away" },
 		{ "root/usr/bin/loop", "loop" },
 		{ "root/usr/bin/volume", "/data/in/y" },
+		{ "root/usr/bin/existing", "/shared/old/../../usr/lib/x" },
+		{ "root/usr/bin/again", "/shared/new/../out.keep" },
 		{ "volume/in", "/shared" },
 		{ "volume/up", "../../lib" },
 		{ "host/out", "/etc" },
@@ -31,6 +33,7 @@ static void make_links(struct world *world)
 
 	world_put(world, "root/etc/.keep", "", 0644);
 	world_put(world, "empty/.keep", "", 0644);
+	world_put(world, "host/old/.keep", "", 0644);
 	for (size_t i = 0; i < GRAFT_COUNT(links); i++) {
 		world_put(world, graft_arena_printf(world->arena, "%s.keep", links[i][0]), "", 0644);
 		assert_int_equal(symlink(links[i][1], world_path(world, links[i][0])), 0);
@@ -80,6 +83,9 @@ static void test_links(void **state)
 		{ "/usr/bin/through", NULL, "/usr/lib/x", ' ' },
 		{ "/to/new", NULL, "/other/new", ' ' },
 		{ "/etc/new", NULL, "/etc/new", ' ' },
+		/* ".." after a link, as runc and crun resolve it. */
+		{ "/etc/../to/../x", NULL, "/x", ' ' },
+		{ "/usr/bin/../../to/y/./../z", NULL, "/other/z", ' ' },
 	};
 
 	make_links(*state);
@@ -90,11 +96,19 @@ static void test_links(void **state)
 static void test_covered_links(void **state)
 {
 	static const struct given given[] = {
-		{ "/usr/bin/decoy", NULL, "/shared/x", 'e' },  { "/usr/bin/through", NULL, "/usr/lib/x", 'e' },
-		{ "/usr/bin/volume", NULL, "/shared/y", 'e' }, { "/data/in/token", NULL, "/shared/token", 'e' },
-		{ "/data/up/x", NULL, "/lib/x", ' ' },         { "/shared/meant", NULL, "/shared/meant", ' ' },
-		{ "/shared/out/x", NULL, "/etc/x", ' ' },      { "/cover", "empty", "/cover", ' ' },
-		{ "/data", "volume", "/data", ' ' },           { "/shared", "host", "/shared", 'd' },
+		{ "/usr/bin/decoy", NULL, "/shared/x", 'e' },
+		{ "/usr/bin/through", NULL, "/usr/lib/x", 'e' },
+		{ "/usr/bin/volume", NULL, "/shared/y", 'e' },
+		{ "/data/in/token", NULL, "/shared/token", 'e' },
+		{ "/data/up/x", NULL, "/lib/x", ' ' },
+		{ "/shared/meant", NULL, "/shared/meant", ' ' },
+		{ "/shared/out/x", NULL, "/etc/x", ' ' },
+		{ "/cover", "empty", "/cover", ' ' },
+		{ "/usr/bin/existing", NULL, "/usr/lib/x", ' ' },
+		{ "/usr/bin/again", NULL, "/shared/out.keep", 'e' },
+		{ "/data", "volume", "/data", ' ' },
+		{ "/shared", "host", "/shared", 'd' },
+		{ "/shared/later/../../x", NULL, "/x", 'e' },
 	};
 
 	make_links(*state);
