@@ -203,7 +203,7 @@ static int read_channels(const struct reading *r, const struct graft_strings *of
 /*
  * QUIRK: Podman gives a container the annotations of its image, and names itself in one only if the
  * image has no such key. So an image can claim to be another manager's, but the key is always
- * there. CRI-O has it too, and never has a cgroup of Podman's or none.
+ * there. CRI-O has it too; its cgroup, perhaps below one of Podman's, is never named like those.
  */
 static bool has_annotations_of_image(const struct graft_oci_spec *spec)
 {

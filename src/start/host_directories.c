@@ -28,12 +28,14 @@ static bool exists_in(const struct graft_mount_place *directory, const struct gr
 static int check_place(const struct graft_start *create, const struct graft_mount_place *shared,
 		       const struct graft_mount_place *place, struct graft_error *err)
 {
-	bool is_meant = graft_path_is_within(place->path, shared->path);
 	/* Not in what is mounted over the directory; the places are in the order of mounting. */
-	bool is_inside = graft_path_is_within(place->at, shared->at) && strcmp(place->at, shared->at) != 0 &&
-			 !(place->below && place->below > shared);
+	bool is_over = place->below && place->below > shared, is_meant, is_inside;
 
-	if (place->replaced || (is_meant && place->ours))
+	if (place->replaced || shared->replaced)
+		return 0;
+	is_meant = graft_path_is_within(place->path, shared->path);
+	is_inside = !is_over && graft_path_is_within(place->at, shared->at) && strcmp(place->at, shared->at) != 0;
+	if (is_meant && place->ours)
 		return 0;
 	if (place->entered != shared &&
 	    (!is_inside || ((is_meant || shared->read_only) && exists_in(shared, place, create->arena))))

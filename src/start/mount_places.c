@@ -30,6 +30,7 @@ bool graft_mount_places_add(struct graft_mount_places *places, const struct graf
 	place->order = places->n;
 	for (const char *at = place->path; at && *at != '\0'; at++)
 		place->depth += *at == '/';
+	place->depth -= place->given[0] != '/';
 	return place->path != NULL;
 }
 
@@ -205,28 +206,29 @@ void graft_mount_places_find(struct graft_mount_places *places, const struct gra
 	}
 }
 
-/* Nothing of ours is made in /proc or /sys, which have links of their own. */
-static bool stays_in(const struct graft_mount_place *place, const char *tree)
+/* What is below /proc and /sys has links of the kernel's; no node is made there. */
+static bool stays_below(const struct graft_mount_place *place, const char *tree)
 {
-	return graft_path_is_within(place->path, tree) && graft_path_is_within(place->at, tree);
+	return !place->ours && graft_path_is_within(place->path, tree) && graft_path_is_within(place->at, tree) &&
+	       strcmp(place->at, tree) != 0;
 }
 
-/* Only a volume has files of the host that could be changed. */
 int graft_mount_place_check_volume(const struct graft_mount_place *place, const struct graft_start *create,
 				   struct graft_error *err)
 {
-	static const char over_system[] = "over /dev, /proc or /sys";
-
-	if (place->replaced || strcmp(place->path, "/") == 0)
+	if (place->replaced)
 		return 0;
 	if (!place->at)
-		return graft_mount_place_refuse(place, over_system, create, err);
-	if (!place->source || strcmp(place->at, place->path) == 0)
+		return graft_mount_place_refuse(place, "to a place that cannot be determined", create, err);
+	/* Only a volume has files of the host that could be changed. */
+	if (!place->source)
 		return 0;
-	if (strcmp(place->at, "/") == 0)
+	if (strcmp(place->at, "/") == 0 && strcmp(place->given, "/") != 0)
 		return graft_mount_place_refuse(place, "over the whole root", create, err);
-	if (graft_path_is_system(place->at) && !stays_in(place, "/proc") && !stays_in(place, "/sys"))
-		return graft_mount_place_refuse(place, over_system, create, err);
+	if (strcmp(place->at, place->path) == 0)
+		return 0;
+	if (graft_path_is_system(place->at) && !stays_below(place, "/proc") && !stays_below(place, "/sys"))
+		return graft_mount_place_refuse(place, "over /dev, /proc or /sys", create, err);
 	return 0;
 }
 

@@ -11,8 +11,8 @@
 
 struct graft_mount_place {
 	const char *path;      /* in the container; clean */
-	const char *given;     /* the same as the runtime gets it: links come before ".." */
-	const char *source;    /* what a bind mount shows there; NULL: nothing that has links */
+	const char *given;     /* as the runtime gets it; it resolves ".." after links */
+	const char *source;    /* what a bind mount shows there; NULL: no links are looked for */
 	const char *directory; /* of the host, if we give the container one; or NULL */
 	const char *at;        /* where links lead `path`; NULL: this cannot be determined */
 	const struct graft_mount_place
@@ -20,7 +20,7 @@ struct graft_mount_place {
 	const struct graft_mount_place *below; /* the last earlier mount that covers `at`; or NULL */
 	bool ours, read_only;
 	bool replaced;               /* by one of ours at the same destination */
-	bool sorted;                 /* among others of that depth by path, not as given */
+	bool sorted;                 /* by path at its depth; such ones are added last */
 	bool copies;                 /* a tmpfs that gets what the image has there */
 	bool plain;                  /* no link of the image is on the way */
 	size_t depth, order, length; /* of `path`; as given; of `at` */

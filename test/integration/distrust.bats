@@ -354,7 +354,7 @@ refuses_steered() {
     "${@:-on_host}" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
     "${@:-on_host}" "$([ $# -eq 0 ] && echo runc || echo crun)" --root "$state" delete --force "$container" 2>/dev/null || true
     [ "$(ls -A "$volume")" = exists ] || die "$at -> $to: $(ls -AR "$volume") $(cat "$work/said")"
-    grep -qE "a link in the image or a volume leads the mount at [^ ]+ (over /dev, /proc or /sys|into a directory of the host)|/dev of the image is a link" "$work/said" ||
+    grep -qE "a link in the image or a volume leads the mount at [^ ]+ (over /dev, /proc or /sys|into a directory of the host|to a place that cannot be determined)|/dev of the image is a link" "$work/said" ||
       die "$at -> $to: $(cat "$work/said")"
   done <<<"$steer"
 }
@@ -495,6 +495,17 @@ decoy() {
     steered /x/link /elsewhere
     asks cdi "$(mounted "$work/secret" /x/link/../tmp/shared/new)"
     refuses_runtime "a link in the image or a volume leads the mount at /x/link/../tmp/shared/new into a directory of the host" "$runtime"
+    fresh_root small
+    shares_directory
+    steered /x/link loop
+    steered /x/loop link
+    asks cdi "$(mounted "$work/secret" /x/link/../..)"
+    refuses_runtime "a link in the image or a volume leads the mount at /x/link/../.. to a place that cannot be determined" "$runtime"
+    fresh_root small
+    specification
+    steered /link /dev/far
+    asks cdi "$(mounted "$volume" /link/..)"
+    refuses_runtime "a link in the image or a volume leads the mount at /link/.. over /dev, /proc or /sys" "$runtime"
     # A mount that the specification's replaces covers nothing.
     fresh_root small
     shares_directory
