@@ -12,7 +12,7 @@
 struct graft_mount_place {
 	const char *path;      /* in the container; clean */
 	const char *given;     /* as the runtime gets it; it resolves ".." after links */
-	const char *source;    /* what a bind mount shows there; NULL: no links are looked for */
+	const char *source;    /* what a bind mount shows there; NULL: its links are not examined */
 	const char *directory; /* of the host, if we give the container one; or NULL */
 	const char *at;        /* where links lead `path`; NULL: this cannot be determined */
 	const struct graft_mount_place
