@@ -166,7 +166,7 @@ snap='mkdir -p /run/snap/docker/current/bin; mount --bind /run/snap /snap
 
 @test "could not select device driver \"cdi\": Docker reads no specifications" {
   host "$(doctor 'docker: Error response from daemon: could not select device driver "cdi" with capabilities: [].')"
-  jq -e '.message | test("needs a Docker that reads CDI specifications")' <<<"$output"
+  jq -e '.message | test("needs Docker 25 or later; before version 28, CDI must also be switched on")' <<<"$output"
 }
 
 @test "could not select device driver: the hook is not there, or came after Docker's daemon, or Docker is of snap" {
