@@ -50,7 +50,7 @@ setup() {
   [[ $output == *$'\nPodman'*$':\n\n    podman run '* ]]
   [[ $output == *$'\nKubernetes'*$':\n\n    sudo nvidia-ctk runtime configure --runtime=containerd '* ]]
   [[ $output == *$'\nApptainer:\n\n    apptainer exec --nvccli '* ]]
-  [[ $output == *$'\nWhen a container has no GPU'*$'\n\n    sudo nvidia-ctk doctor\n'* ]]
+  [[ $output == *$'\nIf a container has no GPU'*$'\n\n    sudo nvidia-ctk doctor\n'* ]]
 }
 
 @test "docs/README.md leads to a page for each kind of reader, and the packages install it" {
