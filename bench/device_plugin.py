@@ -13,9 +13,9 @@ KUBELET = os.path.join(TOP, "test/kubernetes/kubelet.py")
 # name, what it is, unit, digits, limit (in milliseconds, KiB, numbers and bytes: the kubelet waits for these, so no other unit would do)
 ROWS = [
     ("allocate", "Allocate: 1 of 16 GPUs and all of them, the slower one", "ms", 3, 1),
-    ("prefer-4", "GetPreferredAllocation: 4 of 16 GPUs", "ms", 3, 5),
-    ("prefer-8", "GetPreferredAllocation: 8 of 16 GPUs", "ms", 3, 5),
-    ("prefer", "GetPreferredAllocation: any number of 16 GPUs, the slowest", "ms", 3, 5),
+    ("prefer-4", "GetPreferredAllocation: 4 of 16 GPUs", "ms", 3, 10),
+    ("prefer-8", "GetPreferredAllocation: 8 of 16 GPUs", "ms", 3, 10),
+    ("prefer", "GetPreferredAllocation: any number of 16 GPUs, the slowest", "ms", 3, 10),
     ("memory", "memory after these calls", "KiB", 0, 8192),
     ("idle", "wake-ups in a minute without an event, with none due later", "", 0, 0),
     ("plugin", "nvidia-device-plugin, stripped", "bytes", 0, 400_000),

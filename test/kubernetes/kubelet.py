@@ -1940,7 +1940,7 @@ def spent(method, call, *arguments):
 @case
 def costs(c):
     """Prints what Allocate takes, a preference for any number of 16 GPUs, and how much memory is used after all that: at most 8 MiB. bench/device_plugin.py
-    holds the limits of time, 1 ms and 5 ms; beside other tests, four times as long will do."""
+    holds the limits of time, 1 ms and 10 ms; beside other tests, four and two times as long will do."""
     global PORT
     PORT = free_port()
     c.begin("--listen", "127.0.0.1:%d" % PORT)
