@@ -54,21 +54,26 @@ static const char *directory_of(const char *source)
 	return source && stat(source, &st) == 0 && S_ISDIR(st.st_mode) ? source : NULL;
 }
 
-/* It replaces the first one with that destination (apply/oci/oci_mounts.c). */
 static bool add_given_mount(struct graft_mount_places *places, struct graft_mount_place *place,
 			    struct graft_arena *arena)
 {
-	for (size_t i = 0; i < places->n; i++) {
-		struct graft_mount_place *old = &places->items[i];
-
-		if (!old->replaced && strcmp(old->given, place->path) == 0) {
-			old->replaced = true;
-			break;
-		}
-	}
 	place->source = place->directory;
 	place->ours = true;
 	return graft_mount_places_add(places, place, arena);
+}
+
+/* Each of ours replaces the first one with its destination (apply/oci/oci_mounts.c). */
+static void mark_replaced(struct graft_mount_places *places)
+{
+	for (size_t i = 0; i < places->n; i++)
+		for (size_t k = 0; places->items[i].ours && k < i; k++) {
+			struct graft_mount_place *old = &places->items[k];
+
+			if (!old->replaced && strcmp(old->given, places->items[i].given) == 0) {
+				old->replaced = true;
+				break;
+			}
+		}
 }
 
 /* What config.json has already: the engine's mounts, and those of a lease's MPS daemon. */
@@ -98,6 +103,7 @@ static int check_all_directories(const struct graft_start *create, struct graft_
 	rc = any ? graft_start_open_image(create, &root, err) : 0;
 	if (rc <= 0)
 		return rc;
+	mark_replaced(places);
 	graft_mount_places_find(places, &root, create->arena);
 	for (size_t i = 0; i < places->n; i++)
 		if (graft_mount_place_check_volume(&places->items[i], create, err) < 0)
