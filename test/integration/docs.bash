@@ -41,14 +41,20 @@ SHELL
 # newer_engines: machines have Docker, containerd and Podman of Debian 13 on top of this computer's programs, as if they were installed.
 newer_engines() { newer_packages engines podman; }
 
+# need_root KIND RELEASE: $release_root is that of test/tools/release-root; the test is skipped where it cannot be had.
+need_root() {
+  local status=0
+  release_root=$("$top/test/tools/release-root" "$@" 2>"$BATS_TEST_TMPDIR/why") || status=$?
+  [ "$status" -ne 77 ] || skip "$(tail -n 1 "$BATS_TEST_TMPDIR/why")"
+  [ "$status" -eq 0 ] || die "$(cat "$BATS_TEST_TMPDIR/why")"
+}
+
 # newer_packages KIND...: the same with what test/tools/release-root has of Debian 13, the first below the others.
 newer_packages() {
-  local kind root usr="" etc="" status=0
+  local kind usr="" etc=""
   for kind in "$@"; do
-    root=$("$top/test/tools/release-root" "$kind" trixie 2>"$BATS_TEST_TMPDIR/why") || status=$?
-    [ "$status" -ne 77 ] || skip "$(tail -n 1 "$BATS_TEST_TMPDIR/why")"
-    [ "$status" -eq 0 ] || die "$(cat "$BATS_TEST_TMPDIR/why")" || return
-    usr=$root/usr:$usr etc=$root/etc:$etc
+    need_root "$kind" trixie || return
+    usr=$release_root/usr:$usr etc=$release_root/etc:$etc
   done
   cat >"$BATS_TEST_TMPDIR/graft-sim" <<SIM
 #!/bin/sh -e

@@ -293,10 +293,9 @@ daemons_of_page() {
 
 # The configuration that the page has, with a node that is named instead of those of a cluster: Debian's Prometheus cannot ask an API server.
 @test "docs/device-plugin.md: Prometheus reads the metrics" {
-  local prometheus status=0
-  prometheus=$("$top/test/tools/release-root" prometheus bookworm 2>"$work/why") || status=$?
-  [ "$status" -ne 77 ] || skip "$(tail -n 1 "$work/why")"
-  [ "$status" -eq 0 ] || die "$(cat "$work/why")"
+  local prometheus
+  need_root prometheus bookworm
+  prometheus=$release_root
   page_machine dgx-h100
   daemons_of_page
   on_host nvidia-device-plugin --kubelet-socket "$work/kubelet.sock" --plugin-registry "" --listen 127.0.0.1:9400 2>"$work/log" 3>&- 4>&- &
@@ -314,15 +313,67 @@ daemons_of_page() {
   [ "$(query 'graft_device_plugin_devices{resource="nvidia.com/gpu",health="Healthy"}')" = "127.0.0.1:9400 8" ]
 }
 
-@test "docs/kubernetes-install.md: the image" {
+# images_of_page: the page has them made from packages.
+images_of_page() {
   [ -x "$build/src/daemon/nvidia-device-plugin" ] || skip "this build is without daemons (libnghttp2-dev, libprotobuf-c-dev, protobuf-c-compiler)"
-  containerd_machine dgx-h100
-  "$top/packaging/image" --build "$build" "$machine/image" >/dev/null
-  # The page has it made from packages.
+  "$top/packaging/image" --build "$build" "$work/image" >/dev/null
   mkdir "$work/home/packaging"
-  printf '#!/bin/sh\ncp -r "%s" "$1"\n' "$machine/image" >"$work/home/packaging/image"
+  printf '#!/bin/sh\ncp -rT "%s" "$1"\n' "$work/image" >"$work/home/packaging/image"
   chmod +x "$work/home/packaging/image"
+}
+
+@test "docs/kubernetes-install.md: the image" {
+  containerd_machine dgx-h100
+  images_of_page
   run_page kubernetes-install
+}
+
+# start_registry: the machine's registry.example.com, whose certificate the machine's Docker trusts.
+start_registry() {
+  local keys=/etc/docker/certs.d/registry.example.com
+  on_host mkdir -p "$keys"
+  on_host openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=registry.example.com \
+    -addext subjectAltName=DNS:registry.example.com -keyout "$work/registry.key" -out "$keys/ca.crt" 2>/dev/null
+  echo 127.0.0.1 registry.example.com | on_host tee --append /etc/hosts >/dev/null
+  cat >"$work/registry.yml" <<YAML
+version: 0.1
+storage: {filesystem: {rootdirectory: "$work/registry"}}
+http: {addr: "127.0.0.1:443", tls: {certificate: $keys/ca.crt, key: "$work/registry.key"}}
+YAML
+  on_host "$release_root/usr/bin/docker-registry" serve "$work/registry.yml" >"$work/registry.log" 2>&1 3>&- 4>&- &
+  within 20 of_registry v2/ >/dev/null || die "$(cat "$work/registry.log")"
+}
+# of_registry PATH: what it answers.
+of_registry() {
+  on_host curl --silent --fail --cacert /etc/docker/certs.d/registry.example.com/ca.crt \
+    --header "Accept: application/vnd.docker.distribution.manifest.v2+json" "https://registry.example.com/$1"
+}
+# config_of_layout FOLDER: the digest of what describes the image for this machine.
+config_of_layout() {
+  local digest
+  digest=$(jq -r --arg machine "$(dpkg --print-architecture)" '.manifests[] | select(.platform.architecture == $machine).digest' "$1/index.json")
+  jq -r .config.digest "$1/blobs/sha256/${digest#sha256:}"
+}
+
+@test "docs/kubernetes-install.md, docs/gpu-operator.md: the images, by a registry" {
+  local name
+  need_root registry bookworm
+  docker_machine dgx-h100
+  images_of_page
+  start_registry
+  command_of ctr 'exec /usr/bin/ctr --address /run/docker-exec/containerd/containerd.sock "$@"'
+  export PAGE_REGISTRY=1
+  run_page gpu-operator
+  run_page kubernetes-install
+  # What the registry has is what was made, and a node can run it.
+  [ "$(of_registry v2/_catalog | jq -c .repositories)" = '["graft/container-toolkit","graft/k8s-device-plugin"]' ]
+  for name in container-toolkit k8s-device-plugin; do
+    [ "$(of_registry "v2/graft/$name/manifests/0.9.0" | jq -r .config.digest)" = "$(config_of_layout "$work/image/$name")" ]
+  done
+  "$work/shell" root 'docker rmi --force $(docker images --quiet)' >/dev/null
+  run "$work/shell" root "docker run --rm --net none registry.example.com/graft/k8s-device-plugin:0.9.0 --version"
+  [ "$status" -eq 0 ]
+  [[ $output == *"Status: Downloaded newer image for registry.example.com/graft/k8s-device-plugin:0.9.0"*nvidia-device-plugin* ]]
 }
 
 # --- LXC ---
