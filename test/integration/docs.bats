@@ -302,7 +302,7 @@ daemons_of_page() {
   within 20 grep -q '/dev/nvidia7' "$work/log"
   on_host curl --silent --fail http://127.0.0.1:9400/metrics >"$work/metrics"
   "$prometheus/usr/bin/promtool" check metrics <"$work/metrics"
-  sed -n '/^```yaml file=prometheus.yml$/,/^```$/{/^```/!p}' "$top/docs/device-plugin.md" |
+  page_file device-plugin prometheus.yml |
     sed "s/kubernetes_sd_configs: .*/static_configs: [{targets: ['127.0.0.1:10250']}]/; s/^scrape_configs:/global: {scrape_interval: 1s, scrape_timeout: 1s}\n&/" >"$work/prometheus.yml"
   "$prometheus/usr/bin/promtool" check config "$work/prometheus.yml"
   on_host "$prometheus/usr/bin/prometheus" --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" --web.listen-address=127.0.0.1:9090 \

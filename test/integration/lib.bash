@@ -36,6 +36,9 @@ die() {
   return 1
 }
 
+# page_file PAGE FILE: what the page of docs/ has for this file.
+page_file() { sed -n "\|^\`\`\`[a-z]* file=$2\$|,/^\`\`\`\$/{/^\`\`\`/!p}" "$top/docs/$1.md"; }
+
 # within [SECONDS] COMMAND...: until it succeeds; otherwise the file $log is shown, if there is one. A busy machine has five times as long, since only a test that
 # fails waits for the end.
 within() {

@@ -42,8 +42,7 @@ root = "$machine/containerd/root"
 state = "$machine/containerd/state"
 [grpc]
   address   = "/run/containerd-suite/sock"
-[plugins."io.containerd.nri.v1.nri"]
-disable = false
+$(page_file nri nri.toml)
 socket_path = "/run/nri/nri.sock"
 TOML
 }
@@ -183,10 +182,14 @@ nri_by_cdi() {
 }
 
 nri_foreign_annotation() {
+  local expected
   start_nri --nri-management-cdi-device-namespaces=monitoring
   cri_run --annotation nvidia.cdi.k8s.io/pod=management.nvidia.com/gpu=all
   [ "$status" -ne 0 ]
-  [[ $output == *"graft: container container of pod default/pod: the annotation nvidia.cdi.k8s.io/pod asks for the CDI device 'management.nvidia.com/gpu=all', which pods in the namespace 'default' may not use; to allow it, add \"management.nvidia.com/gpu:default\" to 'allowed' in [nri] of "*"config.toml on this node. Only the administrator of the node can do that."* ]]
+  expected=$(page_file nri event.txt)
+  expected=${expected/container main of pod default\/probe/container container of pod default/pod}
+  [ -n "$expected" ]
+  [[ $output == *"$expected"* ]] || die "$output"
   # The existing plugin gives this to everybody.
   cri_run --annotation nvidia.cdi.k8s.io/pod=nvidia.com/gpu=all
   [ "$status" -ne 0 ]
@@ -211,35 +214,41 @@ TOML
   expect_no_gpu
 }
 
-# Other kinds, where the administrator says so.
+# Other kinds, where the administrator says so, in the words of docs/nri.md.
 nri_allowed_kind() {
   make_cdi
   config_toml <<TOML
-[nri]
-allowed = ["nvidia.com/gpu:default"]
+$(page_file nri allowed.toml)
 [nvidia-container-runtime.modes.cdi]
 spec-dirs = ["$machine/cdi"]
 TOML
   start_nri
-  cri_run --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=3
+  cri_run --namespace monitoring --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=3
   expect_gpus 3
   expect_libraries
-  cri_run --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=9
+  cri_run --namespace debug --annotation nvidia.cdi.k8s.io/pod=management.nvidia.com/gpu=all
+  expect_gpus 0 1 2 3 4 5 6 7
+  for namespace in default debug; do
+    cri_run --namespace "$namespace" --annotation nvidia.cdi.k8s.io/pod=nvidia.com/gpu=3
+    [ "$status" -ne 0 ]
+    [[ $output == *"which pods in the namespace '$namespace' may not use"* ]]
+  done
+  cri_run --namespace monitoring --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=9
   [ "$status" -ne 0 ]
   [[ $output == *"unresolvable CDI devices nvidia.com/gpu=9"* ]]
-  cri_run --annotation nvidia.cdi.k8s.io/container.other=nvidia.com/gpu=3
+  cri_run --namespace monitoring --annotation nvidia.cdi.k8s.io/container.other=nvidia.com/gpu=3
   expect_no_gpu
   # Another configuration, and another specification, without a restart.
   jq '.devices |= map(select(.name != "3"))' "$machine/cdi/nvidia.json" >"$machine/cdi/new" && mv "$machine/cdi/new" "$machine/cdi/nvidia.json"
   within 10 nri_has_read 2
-  cri_run --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=3
+  cri_run --namespace monitoring --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=3
   [ "$status" -ne 0 ]
   config_toml </dev/null
   on_host kill -HUP "$(nri_pid)"
   within 10 nri_has_read 3
-  cri_run --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=2
+  cri_run --namespace monitoring --annotation nvidia.cdi.k8s.io/container.container=nvidia.com/gpu=2
   [ "$status" -ne 0 ]
-  [[ $output == *"which pods in the namespace 'default' may not use"* ]]
+  [[ $output == *"which pods in the namespace 'monitoring' may not use"* ]]
 }
 
 # SPEC installer-and-nri 12: 20 kB in one frame would end the connection, and the container would start without them.
