@@ -55,8 +55,8 @@ slurm_machine() {
     # Names are looked up for addresses beside the loopback only.
     ip address add 192.0.2.1/32 dev lo
     printf "127.0.0.1 localhost\n192.0.2.1 %s\n" "$0" >/etc/hosts
-    mkdir -p /etc/enroot/hooks.d /run/munge /run/slurm /var/spool/slurmctld /var/spool/slurmd /var/log/slurm
-    chown slurm /var/spool/slurmctld /var/log/slurm
+    # Beside what the packages install, as the page takes no more for granted.
+    mkdir -p /etc/enroot/hooks.d /run/munge /run/slurm
     chown munge /run/munge' "$(node)"
   : >"$work/named"
   command_of systemctl 'for name in "$@"; do
