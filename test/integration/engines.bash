@@ -413,7 +413,6 @@ TOML
 runtime_type = "io.containerd.runc.v2"
 # What a device plugin writes there reaches the runtime.
 container_annotations = ["cdi.k8s.io/*"]
-pod_annotations = ["cdi.k8s.io/*"]
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.$handler.options]
 BinaryName = "$BATS_FILE_TMPDIR/bin/${binary/-legacy/.legacy}"
 $lines
