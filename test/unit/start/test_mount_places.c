@@ -134,12 +134,102 @@ static void test_what_covers_nothing(void **state)
 	expect_places(*state, later, GRAFT_COUNT(later));
 }
 
+/*
+ * By depth, and at the same depth as given, except for those that are added last, sorted by path
+ * (oci_mounts.c). "a" has less depth than "/a".
+ */
+static void test_order(void **state)
+{
+	static const struct graft_mount_place given[] = {
+		{ .path = "/z/y/x" },
+		{ .path = "/c/c" },
+		{ .path = "/b/a" },
+		{ .path = "/" },
+		{ .path = "/b/b", .sorted = true },
+		{ .path = "a", .sorted = true },
+		{ .path = "/a/a", .sorted = true },
+		{ .path = "/b/../b/c/", .sorted = true },
+	};
+	static const char *const expected[] = { "/a", "/", "/c/c", "/b/a", "/a/a", "/b/b", "/b/c", "/z/y/x" };
+	auto_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
+	struct graft_mount_places places = { .n = 0 };
+	struct world *world = *state;
+
+	root.budget = graft_budget_new(10000);
+	assert_non_null(root.budget);
+	for (size_t i = 0; i < GRAFT_COUNT(given); i++)
+		assert_true(graft_mount_places_add(&places, &given[i], world->arena));
+	graft_mount_places_find(&places, &root, world->arena);
+	for (size_t i = 0; i < GRAFT_COUNT(expected); i++)
+		assert_string_equal(places.items[i].path, expected[i]);
+	(void)graft_budget_free(root.budget);
+}
+
+/* A volume may be led elsewhere, but not over what the runtime makes nodes in. */
+static void test_volumes(void **state)
+{
+	static const struct {
+		const char *path, *at;
+		bool ours;
+		const char *refused; /* where it leads; NULL: not refused */
+	} cases[] = {
+		{ "/data", "/other", false, NULL },
+		{ "/", "/", false, NULL },
+		{ "/dev", "/dev", false, NULL },
+		{ "/dev/shm", "/dev/shm", false, NULL },
+		{ "/proc/self/x", "/proc/1/x", false, NULL },
+		{ "/sys/class/x", "/sys/devices/x", false, NULL },
+		{ "/data", NULL, false, "to a place that cannot be determined" },
+		{ "/data", "/", false, "over the whole root" },
+		{ "/data", "/dev", false, "over /dev, /proc or /sys" },
+		{ "/data", "/dev/shm", false, "over /dev, /proc or /sys" },
+		{ "/data", "/proc/x", false, "over /dev, /proc or /sys" },
+		{ "/dev/a", "/dev/b", false, "over /dev, /proc or /sys" },
+		{ "/proc/x", "/proc", false, "over /dev, /proc or /sys" },
+		{ "/proc/x", "/sys/x", false, "over /dev, /proc or /sys" },
+		{ "/sys/x", "/sys", false, "over /dev, /proc or /sys" },
+		{ "/proc/x", "/proc/y", true, "over /dev, /proc or /sys" },
+	};
+	struct world *world = *state;
+	struct graft_start create = { .arena = world->arena, .budget = graft_budget_new(10000) };
+
+	assert_non_null(create.budget);
+	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
+		struct graft_mount_place place = { .path = cases[i].path,
+						   .given = cases[i].path,
+						   .at = cases[i].at,
+						   .ours = cases[i].ours,
+						   .source = "/volume" };
+		const char *message = graft_arena_printf(
+		    world->arena, "a link in the image or a volume leads the mount at %s %s", cases[i].path,
+		    cases[i].refused ? cases[i].refused : "nowhere");
+		struct graft_error err = { .status = GRAFT_OK };
+		int rc = graft_mount_place_check_volume(&place, &create, &err);
+
+		print_message("# %s: %s\n", cases[i].path, cases[i].at ? cases[i].at : "nowhere");
+		assert_int_equal(rc, cases[i].refused ? -1 : 0);
+		if (cases[i].refused) {
+			assert_int_equal(err.status, GRAFT_UNSAFE);
+			assert_string_equal(err.msg, message);
+		}
+		/* One that is replaced is not mounted; only a volume has files of the host. */
+		place.replaced = true;
+		assert_int_equal(graft_mount_place_check_volume(&place, &create, NULL), 0);
+		place.replaced = false;
+		place.source = NULL;
+		assert_int_equal(graft_mount_place_check_volume(&place, &create, NULL), cases[i].at ? 0 : -1);
+	}
+	create.budget = graft_budget_free(create.budget);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_links, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_covered_links, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_what_covers_nothing, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_order, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_volumes, world_begin, world_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
