@@ -280,13 +280,30 @@ daemons_of_page() {
   on_host cp "$build/src/daemon/nvidia-device-plugin" "$build/src/daemon/gpu-feature-discovery" "$build/src/daemon/nvidia-nri-plugin" /usr/bin/
 }
 
+# node_of_page: the label of the node worker-1 chooses the configuration "shared"; the plugin finds the API server as in a pod, and no kubelet.
+node_of_page() {
+  local api=$work/api
+  mkdir "$api"
+  on_host python3 "$top/test/kubernetes/apiserver.py" serve "$api" >"$work/api.log" 2>&1 3>&- 4>&- &
+  control() { on_host python3 "$top/test/kubernetes/apiserver.py" ctl "$api" "$@" >/dev/null 2>&1; }
+  within 20 control GET /-/state || die "$(cat "$work/api.log")"
+  control POST /api/v1/nodes '{"metadata": {"name": "worker-1", "labels": {"nvidia.com/device-plugin.config": "shared"}}}'
+  on_host mkdir -p /etc/nvidia-container-toolkit/configs
+  on_host tee /etc/nvidia-container-toolkit/configs/shared >/dev/null <<<'{version: v1, sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}}'
+  command_of nvidia-device-plugin "case \$1 in
+--node-label=*) export KUBECONFIG=$api/kubeconfig KUBELET_SOCKET= PLUGIN_REGISTRY= ;;
+esac
+exec /usr/bin/nvidia-device-plugin \"\$@\""
+}
+
 @test "docs/device-plugin.md, docs/feature-discovery.md, docs/nri.md" {
   page_machine dgx-h100
   daemons_of_page
   # The plugin that the page speaks to.
   on_host nvidia-device-plugin --kubelet-socket "$work/kubelet.sock" --plugin-registry "" 2>"$work/log" &
   within 20 grep -q '/dev/nvidia7' "$work/log"
-  run_page device-plugin
+  node_of_page
+  PAGE_STAYS=10 run_page device-plugin
   run_page feature-discovery
   run_page nri
 }
