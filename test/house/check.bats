@@ -174,6 +174,10 @@ JOBS
   grep -qE '^s +1 +[1-9][0-9]* +0 +[1-9][0-9]* s sleeps$' <<<"$output"
   grep -qE '^all +1 +[1-9][0-9]* +0 +on [0-9]+ processors$' <<<"$output"
   [[ $(cat "$BATS_TEST_TMPDIR/durations") =~ ^#\ together\ [1-9][0-9]*\ s\ on\ [0-9]+\ processors,\ 0\ s\ of\ their\ time.[1-9][0-9]*\ 0\ s:\ sleeps$ ]]
+  # What is known of another stage stays, for as long as there is such a job.
+  printf '%s\n' '90 80 s: sleeps' '7 6 other: slow' '5 4 other: gone' >"$BATS_TEST_TMPDIR/durations"
+  run -0 test/tools/lanes --write "$results" "$BATS_TEST_TMPDIR/durations" s <<<$'s|step|sleeps|suite||true\nother|step|slow|suite||false\nother|step|new|suite||false'
+  [ "$(sed '1d; s/^. . s: /S P s: /' "$BATS_TEST_TMPDIR/durations")" = $'S P s: sleeps\n7 6 other: slow' ]
 }
 
 @test "lanes: there is a limit for everything, which a busy machine may exceed by a quarter" {
