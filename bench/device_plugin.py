@@ -10,7 +10,7 @@ from fixtures import CONFIG_MANAGER, GFD, PLUGIN, TOP, sim
 
 FOLDER = tempfile.TemporaryDirectory(prefix="graft-bench-")
 KUBELET = os.path.join(TOP, "test/kubernetes/kubelet.py")
-# name, what it is, unit, digits, limit (in milliseconds, KiB, numbers and bytes: the kubelet waits for these, so no other unit would do)
+# name, what it is, unit, digits, limit (absolute, not relative to a start of /bin/true, because the kubelet waits for these)
 ROWS = [
     ("allocate", "Allocate: 1 of 16 GPUs and all of them, the slower one", "ms", 3, 1),
     ("prefer-4", "GetPreferredAllocation: 4 of 16 GPUs", "ms", 3, 10),
@@ -27,13 +27,13 @@ IDLE = re.compile(r"^# (\d+) wake-ups in 60 s, none is due;", re.M)
 
 
 def begin(case, topology, gpus):
-    """Begins a case of the kubelet. Most of the time it sleeps, so others may be measured meanwhile."""
+    """Begins a case of the kubelet. It sleeps most of the time, so other rows may be measured meanwhile."""
     words = ["env", f"KUBELET_GPUS={gpus}", "KUBELET_IDLE_S=60", sys.executable, "-B", KUBELET, case, PLUGIN]
     return subprocess.Popen(sim(topology, [], ["sh", "-c", 'cd "$0" && exec "$@"', tempfile.mkdtemp(dir=FOLDER.name), *words]), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def numbers(process, pattern):
-    """Of the line that the case prints, also if it found them too large."""
+    """Returns the numbers of the line that the case prints, even if it found them too large."""
     out, err = process.communicate(timeout=120)
     found = pattern.search(out)
     if not found:

@@ -54,7 +54,7 @@ STARTS = [
     ("cdi", "cdi mode: 1 GPU of 8, by the specification of nvidia-ctk cdi generate", "dgx-h100", "cdi", ONE_GPU, 5.0, []),
     ("cdi-16", "cdi mode: 1 GPU of 16", "dgx-h100-16", "cdi", ONE_GPU, 5.0, []),
     ("cdi-slow-nvml", "cdi mode: NVML takes 5 s to initialise", "dgx-h100", "cdi", ONE_GPU, 5.0, SLOW_NVML),
-    ("cdi-two-hooks", "cdi mode: 1 GPU of 8, by a specification of older generators, with hooks for links and cache alone", "dgx-h100",
+    ("cdi-two-hooks", "cdi mode: 1 GPU of 8, by a specification of older generators, with hooks only for links and cache", "dgx-h100",
      TWO_HOOKS, ONE_GPU, 5.0, []),
 ]
 

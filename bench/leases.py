@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lease costs a start: a claim for one GPU, where 16 others are held by living containers, against the same GPU by name.
+"""What a lease adds to a start: a claim for one GPU, while running containers hold 16 others, compared with the same GPU by name.
 
-The host has 17 GPUs. Each measured start leaves a lease that has ended, which the next one finds and removes, as in real life.
+The host has 17 GPUs. Each measured start leaves a lease that has ended, which the next one finds and removes, as on a real host.
 """
 import json
 import os
@@ -13,7 +13,7 @@ import time
 
 import fixtures
 
-# A third of it is reading all GPUs of the host, most of the rest 16 records and cgroups.
+# A third of this is for reading all GPUs of the host, most of the rest for 16 records and cgroups.
 LIMIT = 1.5
 HELD = 16
 HOLDERS_S = 20
@@ -31,7 +31,7 @@ def topology():
 
 
 def begin_holders(host, held):
-    """Holders in cgroups of their own, made by processes that have ended: as containers are."""
+    """Starts holders in cgroups of their own, whose makers have ended, as with containers."""
     script = f'for i in $(seq {HELD}); do "$0" lease run --scope -- sh -c "sleep 3600 &" & done; wait; sleep 3600'
     # pylint: disable=consider-using-with
     process = subprocess.Popen(fixtures.sim(host, [], ["sh", "-c", script, fixtures.CTK]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -60,7 +60,7 @@ def start(host, device, runs):
 
 
 def measure(runs, attempts, limit):
-    """Units; the best of some attempts, until one is within the limit."""
+    """Returns units: the best of several attempts, up to the first within the limit."""
     # In memory, as /run is.
     with tempfile.TemporaryDirectory(prefix="graft-bench-", dir="/dev/shm") as folder:
         return measure_in(folder, runs, attempts, limit)
@@ -81,7 +81,7 @@ def measure_in(folder, runs, attempts, limit):
                 break
     finally:
         end_holders(holders)
-        # Their cgroups go with the next lease.
+        # The next lease removes their cgroups.
         subprocess.run(fixtures.sim(host, [], [fixtures.CTK, "lease", "run", "--", "true"]), capture_output=True, check=False)
     print(f"# lease: {best:.2f} units", file=sys.stderr)
     return best
