@@ -37,7 +37,7 @@ static const struct graft_field compat_fields[] = {
 	GRAFT_F_U32(struct graft_compat_library, major, false, "driver branch in its file name"),
 	GRAFT_F_BOOL(struct graft_compat_library, note, "it states which drivers it works with (libcuda)"),
 	GRAFT_F_STRING(struct graft_compat_library, note_cuda, false, "CUDA version that it states"),
-	GRAFT_F_STRINGS(struct graft_compat_library, note_drivers, "driver branches that it states to work with"),
+	GRAFT_F_STRINGS(struct graft_compat_library, note_drivers, "driver branches that it says it works with"),
 	GRAFT_F_STRINGS(struct graft_compat_library, development_links,
 			"names without a version that lead to it: `libcuda.so`"),
 };

@@ -98,9 +98,9 @@ static const struct graft_field plan_fields[] = {
 	GRAFT_F_RECORDS(struct graft_plan, grants, &grant_record, "the GPUs and MIG devices that the container gets"),
 	GRAFT_F_RECORDS(struct graft_plan, edits, &graft_edit_record, "the edits, in this order"),
 	GRAFT_F_RECORDS(struct graft_plan, refusals, &refusal_record, "what the container does not get, and why"),
-	GRAFT_F_RECORDS(struct graft_plan, missing, &refusal_record, "what it asked for and the host lacks, and why"),
+	GRAFT_F_RECORDS(struct graft_plan, missing, &refusal_record, "what it asked for but the host lacks, and why"),
 	GRAFT_F_STRING(struct graft_plan, late_mounts, false,
-		       "files that the low-level runtime would not mount, and why others"),
+		       "which files would be mounted after create, and why others would not"),
 };
 const struct graft_record graft_plan_record = { "plan", sizeof(struct graft_plan), plan_fields,
 						GRAFT_COUNT(plan_fields) };

@@ -60,7 +60,7 @@ static const struct graft_field request_fields[] = {
 	GRAFT_F_STRING(struct graft_request, mps_pipe, false, "pipe directory of the MPS daemon of the GPU"),
 	GRAFT_F_STRING(struct graft_request, mps_shm, false, "its shared memory, for /dev/shm"),
 	GRAFT_F_FLAGS(struct graft_request, gates, graft_gate_names, GRAFT_GATE_MAX,
-		      "other parts of the host to give, if it has them"),
+		      "further parts of the host to give, if it has them"),
 	GRAFT_F_BOOL(struct graft_request, all_imex_channels, "every IMEX channel that the host has"),
 	GRAFT_F_BOOL(struct graft_request, management,
 		     "every device node of the driver instead of those of selected GPUs, to manage all GPUs"),
