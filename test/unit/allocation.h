@@ -83,6 +83,29 @@ static inline bool allocation_failed(void)
 		has_failed;                                                               \
 	})
 
+/*
+ * Evaluates `call`, which must report failures as above, with its first allocation failing, then its second, and so on
+ * until none does. Each time it finds a new arena and a new error under these names. The value: how often it failed.
+ */
+#define allocation_each(own_arena, own_err, call)                                          \
+	({                                                                                 \
+		int n_failures = -1;                                                       \
+		bool is_done = false;                                                      \
+                                                                                           \
+		while (!is_done) {                                                         \
+			struct graft_arena *own_arena = graft_arena_new((size_t)64 << 20); \
+			struct graft_error own_err = { .status = GRAFT_OK };               \
+			int call_rc;                                                       \
+                                                                                           \
+			assert_non_null(own_arena);                                        \
+			allocation_fail(++n_failures + 1);                                 \
+			call_rc = (call);                                                  \
+			is_done = !allocation_reported(call_rc, &own_err);                 \
+			(void)graft_arena_free(own_arena);                                 \
+		}                                                                          \
+		n_failures;                                                                \
+	})
+
 /* Lets children that are forked from here count as well, and fail. False when there is no memory for that. */
 static inline bool allocation_share(void)
 {
