@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../allocation.h"
 #include "../unit.h"
 #include "base/cleanup.h"
 #include "engine/engine.h"
@@ -190,6 +191,15 @@ static void check_refusal(const struct graft_engine *engine, const struct engine
 	if (!strstr(graft_error_text(&err, text, sizeof(text)), message))
 		fail_msg("'%s' does not say '%s'", text, message);
 	(void)graft_arena_free(arena);
+}
+
+/* Configures and undoes with each allocation failing once. */
+static void check_memory(const struct graft_engine *engine, const struct graft_engine_request *request)
+{
+	struct graft_engine_changes changes;
+
+	assert_true(allocation_each(own, err, engine->configure(request, own, &changes, &err)) > 1);
+	assert_true(allocation_each(own, err, engine->undo(request, own, &changes, &err)) > 1);
 }
 
 #endif

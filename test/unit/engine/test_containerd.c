@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.toml of containerd, versions 1 to 3: the top-level file, drop-ins, imports, inheritance, and the way back. */
-#include "../allocation.h"
 #include "../unit.h"
 #include "engine_case.h"
 
@@ -374,34 +373,10 @@ static void test_memory(void **state)
 {
 	const struct engine_case row = { "", .config = "version = 2\nimports = ['x']\n" RUNC(V2),
 					 .drop_in = "version = 2\n" FRESH(V2), .set_as_default = true };
-	bool undo = false;
+	struct graft_engine_request request = request_of(&graft_engine_containerd, &row);
 
-	for (int n = 1;; n++) {
-		struct graft_engine_request request = request_of(&graft_engine_containerd, &row);
-		struct graft_engine_changes changes;
-		struct graft_error err = { 0 };
-		struct graft_arena *arena;
-		int rc = -1;
-
-		request.config.backup = request.config.text;
-		allocation_fail(n);
-		arena = graft_arena_new((size_t)1 << 20);
-		if (arena)
-			rc = (undo ? graft_engine_containerd.undo : graft_engine_containerd.configure)(&request, arena,
-												       &changes, &err);
-		(void)graft_arena_free(arena);
-		if (!allocation_failed()) {
-			assert_int_equal(rc, 0);
-			assert_true(n > 20);
-			if (undo)
-				return;
-			undo = true;
-			n = 0;
-			continue;
-		}
-		assert_int_equal(rc, -1);
-		assert_true(!arena || err.status == GRAFT_NO_MEMORY);
-	}
+	request.config.backup = request.config.text;
+	check_memory(&graft_engine_containerd, &request);
 }
 
 int main(void)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crio.conf and its drop-in. */
-#include "../allocation.h"
 #include "../unit.h"
 #include "engine_case.h"
 
@@ -88,33 +87,10 @@ static void test_memory(void **state)
 {
 	const struct engine_case row = { "", .config = "[crio.runtime.runtimes.runc]\na = 1\n", .drop_in = OURS,
 					 .set_as_default = true };
-	bool undo = false;
+	struct graft_engine_request request = request_of(&graft_engine_crio, &row);
 
-	for (int n = 1;; n++) {
-		struct graft_engine_request request = request_of(&graft_engine_crio, &row);
-		struct graft_engine_changes changes;
-		struct graft_error err = { 0 };
-		struct graft_arena *arena;
-		int rc = -1;
-
-		request.drop_in.backup = request.drop_in.text;
-		allocation_fail(n);
-		arena = graft_arena_new((size_t)1 << 20);
-		if (arena)
-			rc = (undo ? graft_engine_crio.undo : graft_engine_crio.configure)(&request, arena, &changes,
-											   &err);
-		(void)graft_arena_free(arena);
-		if (!allocation_failed()) {
-			assert_int_equal(rc, 0);
-			if (undo)
-				return;
-			undo = true;
-			n = 0;
-			continue;
-		}
-		assert_int_equal(rc, -1);
-		assert_true(!arena || err.status == GRAFT_NO_MEMORY);
-	}
+	request.drop_in.backup = request.drop_in.text;
+	check_memory(&graft_engine_crio, &request);
 }
 
 int main(void)

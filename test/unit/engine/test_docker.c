@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* daemon.json: what is added, what is kept to the byte, what is refused, and the way back. */
-#include "../allocation.h"
 #include "../unit.h"
 #include "engine_case.h"
 
@@ -151,35 +150,10 @@ static void test_memory(void **state)
 {
 	const struct engine_case row = { "", .config = "{\"runtimes\": {\"nvidia\": {\"path\": \"/old\", \"x\": [1]}}}",
 					 .set_as_default = true, .enable_cdi = true };
-	bool undo = false;
+	struct graft_engine_request request = request_of(&graft_engine_docker, &row);
 
-	for (int n = 1;; n++) {
-		struct graft_engine_request request = request_of(&graft_engine_docker, &row);
-		struct graft_error err = { 0 };
-		struct graft_engine_changes changes;
-		struct graft_arena *arena;
-		int rc = -1;
-
-		request.config.backup = request.config.text;
-		allocation_fail(n);
-		arena = graft_arena_new((size_t)1 << 20);
-		if (arena && undo)
-			rc = graft_engine_docker.undo(&request, arena, &changes, &err);
-		else if (arena)
-			rc = graft_engine_docker.configure(&request, arena, &changes, &err);
-		(void)graft_arena_free(arena);
-		if (!allocation_failed()) {
-			assert_int_equal(rc, 0);
-			assert_true(n > 5);
-			if (undo)
-				return;
-			undo = true;
-			n = 0;
-			continue;
-		}
-		assert_int_equal(rc, -1);
-		assert_true(!arena || err.status == GRAFT_NO_MEMORY);
-	}
+	request.config.backup = request.config.text;
+	check_memory(&graft_engine_docker, &request);
 }
 
 int main(void)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* containers.conf, the hooks directory, and the description of a hook. */
-#include "../allocation.h"
 #include "../unit.h"
 #include "engine_case.h"
 
@@ -158,49 +157,19 @@ static void test_find(void **state)
 	assert_null(graft_engine_find(""));
 }
 
-static int run_once(int step, const struct graft_engine_request *request, struct graft_arena *arena,
-		    struct graft_error *err)
-{
-	static int (*const steps[])(const struct graft_engine_request *request, struct graft_arena *arena,
-				    struct graft_engine_changes *ret_changes,
-				    struct graft_error *err) = { graft_engine_podman_hook, graft_engine_podman_unhook };
-	struct graft_engine_changes changes;
-
-	if (step < 2)
-		return steps[step](request, arena, &changes, err);
-	return (step == 2 ? graft_engine_podman.configure : graft_engine_podman.undo)(request, arena, &changes, err);
-}
-
 static void test_memory(void **state)
 {
 	const struct engine_case row = { "", .drop_in = "[engine]\nhooks_dir = ['/b', '/h.d']\n" OURS,
 					 .set_as_default = true };
-	int step = 0;
+	struct graft_engine_request request = request_of(&graft_engine_podman, &row);
+	struct graft_engine_changes changes;
 
-	for (int n = 1; step < 4; n++) {
-		struct graft_engine_request request = request_of(&graft_engine_podman, &row);
-		struct graft_error err = { 0 };
-		struct graft_arena *arena;
-		int rc = -1;
-
-		request.hook = (struct graft_engine_file){ .path = step == 0 ? "/new.d/h.json" : "/h.d/h.json",
-							   .text = text_of("{}") };
-		request.hook_path = HOOK;
-		allocation_fail(n);
-		arena = graft_arena_new((size_t)1 << 20);
-		if (arena)
-			rc = run_once(step, &request, arena, &err);
-		(void)graft_arena_free(arena);
-		if (!allocation_failed()) {
-			assert_int_equal(rc, 0);
-			assert_true(n > 3);
-			step++;
-			n = 0;
-			continue;
-		}
-		assert_int_equal(rc, -1);
-		assert_true(!arena || err.status == GRAFT_NO_MEMORY);
-	}
+	request.hook = (struct graft_engine_file){ .path = "/new.d/h.json", .text = text_of("{}") };
+	request.hook_path = HOOK;
+	assert_true(allocation_each(own, err, graft_engine_podman_hook(&request, own, &changes, &err)) > 1);
+	request.hook.path = "/h.d/h.json";
+	assert_true(allocation_each(own, err, graft_engine_podman_unhook(&request, own, &changes, &err)) > 1);
+	check_memory(&graft_engine_podman, &request);
 }
 
 int main(void)
