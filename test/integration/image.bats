@@ -125,6 +125,48 @@ spec() { on_host jq --sort-keys 'walk(if type == "object" and .path and .hostPat
   for variable in NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=utility NVIDIA_DISABLE_REQUIRE=true; do grep -qx "$variable" "$work/variables"; done
 }
 
+# package NAME PROGRAM...: a Debian package that has no more than these programs of the build.
+package() {
+  local root=$work/root-$1 program
+  mkdir -p "$root/DEBIAN" "$root/usr/bin" "$work/packages"
+  printf '%s\n' "Package: $1" "Version: 1" "Architecture: $(dpkg --print-architecture)" "Maintainer: Test <test@localhost>" "Description: test" >"$root/DEBIAN/control"
+  for program in "${@:2}"; do cp "$program" "$root/usr/bin"; done
+  dpkg-deb --build "$root" "$work/packages/$1_1_$(dpkg --print-architecture).deb" >/dev/null
+}
+
+@test "from packages it has the same programs as from a build" {
+  local name programs=()
+  for name in config-manager mps-control-daemon nvidia-device-plugin nvidia-nri-plugin; do programs+=("$build/src/daemon/$name"); done
+  package nvidia-device-plugin "${programs[@]}"
+  package gpu-feature-discovery "$build/src/daemon/gpu-feature-discovery"
+  package nvidia-container-toolkit-base "$build/src/cli/cdi_hook/nvidia-cdi-hook"
+  run -0 "$top/packaging/image" --packages "$work/packages" --only k8s-device-plugin "$work/image"
+  [ "${lines[0]% (*}" = "$work/image/k8s-device-plugin-$(dpkg --print-architecture).tar: config-manager, gpu-feature-discovery, mps-control-daemon, nvidia-cdi-hook, nvidia-device-plugin, nvidia-nri-plugin" ]
+  [[ $output != *without* ]]
+}
+
+# Where busybox-static is not installed, its package is fetched: that of Debian 12 has bin/busybox.
+@test "the toolkit's image gets its shell from the package of either release of Debian" {
+  local place
+  for place in bin usr/bin; do
+    mkdir -p "$work/$place/DEBIAN" "$work/$place/$place" "$work/$place/usr/share/doc/busybox-static"
+    printf '%s\n' "Package: busybox-static" "Version: 1" "Architecture: $(dpkg --print-architecture)" "Maintainer: Test <test@localhost>" "Description: test" >"$work/$place/DEBIAN/control"
+    cp "$(type -P busybox)" "$work/$place/$place/busybox"
+    echo licence >"$work/$place/usr/share/doc/busybox-static/copyright"
+    printf '#!/bin/sh\n[ "$*" = "download busybox-static:%s" ] && dpkg-deb --build "%s" busybox-static_1.deb\n' "$(dpkg --print-architecture)" "$work/$place" >"$work/apt-get"
+    chmod +x "$work/apt-get"
+    # As if it were not installed.
+    run -0 on_host unshare --mount sh -ec 'mkdir -p /run/doc
+      mount -t tmpfs doc /run/doc
+      mkdir /run/doc/upper /run/doc/work
+      mount -t overlay -o lowerdir=/usr/share/doc,upperdir=/run/doc/upper,workdir=/run/doc/work overlay /usr/share/doc
+      rm -r /usr/share/doc/busybox-static
+      PATH=$0:$PATH
+      exec "$@"' "$work" "$top/packaging/image" --build "$build" --only container-toolkit "$work/image-${place%%/*}"
+    [[ $output == *"container-toolkit-$(dpkg --print-architecture).tar: nvidia-ctk-installer, "* ]] || die "$output"
+  done
+}
+
 @test "mistakes are named" {
   run -1 "$top/packaging/image" --build "$work" "$work/image"
   [ "$output" = "image: there is no nvidia-device-plugin for $(dpkg --print-architecture) in '$work'" ]
