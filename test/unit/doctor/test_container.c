@@ -4,9 +4,9 @@
  * say that it asked for; and what is made of that, and of what it has.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../arena.h"
 #include "../host/fixture.h"
 #include "../unit.h"
 #include "base/cleanup.h"
@@ -20,7 +20,6 @@
 #define IMAGE  "\"PATH=/bin\""
 
 static struct fixture *fixture;
-static struct graft_arena *arena;
 static struct graft_health health;
 static struct graft_config config;
 static struct graft_case one;
@@ -29,11 +28,9 @@ static int setup(void **state)
 {
 	const struct graft_config_host host = { .suse = false };
 
-	fixture = calloc(1, sizeof(*fixture));
-	arena = graft_arena_new((size_t)64 << 20);
-	if (!fixture || !arena)
+	if (arena_setup(state) < 0 || fixture_set_up(state) < 0)
 		return -1;
-	fixture_init(fixture);
+	fixture = *state;
 	health = (struct graft_health){ .inventory = { .platform = GRAFT_PLATFORM_NATIVE } };
 	health.inventory.proc_driver_nvidia = true;
 	health.inventory.driver_version.value = "550.54.14";
@@ -43,10 +40,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	arena = graft_arena_free(arena);
-	fixture_done(fixture);
-	free(fixture);
-	return 0;
+	(void)arena_teardown(state);
+	return fixture_tear_down(state);
 }
 
 static int collect(const char *word, struct graft_error *err)

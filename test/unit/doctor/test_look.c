@@ -26,10 +26,9 @@ static int setup(void **state)
 {
 	struct utsname names;
 
-	fixture = calloc(1, sizeof(*fixture));
-	if (!fixture || uname(&names) < 0)
+	if (fixture_set_up(state) < 0 || uname(&names) < 0)
 		return -1;
-	fixture_init(fixture);
+	fixture = *state;
 	fixture->options.host_root = fixture->root;
 	(void)snprintf(cdi, sizeof(cdi), "%s/etc/cdi", fixture->root);
 	(void)snprintf(release, sizeof(release), "/lib/modules/%s/modules.dep", names.release);
@@ -42,9 +41,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	health = graft_health_free(health);
-	fixture_done(fixture);
-	free(fixture);
-	return 0;
+	return fixture_tear_down(state);
 }
 
 static void look(void)

@@ -5,7 +5,6 @@
  */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -29,10 +28,9 @@ static struct graft_health *health;
 
 static int setup(void **state)
 {
-	fixture = calloc(1, sizeof(*fixture));
-	if (!fixture)
+	if (fixture_set_up(state) < 0)
 		return -1;
-	fixture_init(fixture);
+	fixture = *state;
 	fixture->options.host_root = fixture->root;
 	options = (struct graft_health_options){ .host = fixture->options };
 	fixture_write(fixture, "/proc/self/status", "Uid:\t0\t0\t0\t0\n");
@@ -44,9 +42,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	health = graft_health_free(health);
-	fixture_done(fixture);
-	free(fixture);
-	return 0;
+	return fixture_tear_down(state);
 }
 
 static void program(const char *path)

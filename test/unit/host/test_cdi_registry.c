@@ -1,43 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registry of CDI specs: priorities, conflicts, what is skipped, what is not even parsed, order of edits, stale specs, memory. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "../allocation.h"
 #include "../unit.h"
 #include "base/cleanup.h"
-#include "fixture.h"
+#include "cdi_folders.h"
 #include "host/cdi_registry.h"
 
-static struct fixture *fixture;
-static struct graft_arena *arena;
 static struct graft_cdi_registry registry;
-static char etc[128], run[128];
-static const char *directories[2];
-
-static int setup(void **state)
-{
-	fixture = calloc(1, sizeof(*fixture));
-	arena = graft_arena_new((size_t)64 << 20);
-	if (!fixture || !arena)
-		return -1;
-	fixture_init(fixture);
-	(void)snprintf(etc, sizeof(etc), "%s/etc/cdi", fixture->root);
-	(void)snprintf(run, sizeof(run), "%s/run/cdi", fixture->root);
-	directories[0] = etc;
-	directories[1] = run;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	fixture_done(fixture);
-	free(fixture);
-	arena = graft_arena_free(arena);
-	return 0;
-}
 
 /* A spec with the devices of a list, each of which says by its environment where it comes from. */
 static void write_spec(const char *path, const char *kind, const char *devices)

@@ -2,10 +2,10 @@
 /* A Tegra board's lists, and what of them is there: SPEC runtime-and-hook 9.1, 9.2, 9.4, 14.18, SPEC ctk-and-cdi 6.10; patterns; memory. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../allocation.h"
+#include "../arena.h"
 #include "../unit.h"
 #include "base/cleanup.h"
 #include "fixture.h"
@@ -16,27 +16,22 @@
 #define TEGRA "/usr/lib/aarch64-linux-gnu/nvidia"
 
 static struct fixture *fixture;
-static struct graft_arena *arena;
 static struct graft_csv_inventory csv;
 static char lists[160];
 
 static int setup(void **state)
 {
-	fixture = calloc(1, sizeof(*fixture));
-	arena = graft_arena_new((size_t)64 << 20);
-	if (!fixture || !arena)
+	if (arena_setup(state) < 0 || fixture_set_up(state) < 0)
 		return -1;
-	fixture_init(fixture);
+	fixture = *state;
 	(void)snprintf(lists, sizeof(lists), "%s" LISTS, fixture->root);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	fixture_done(fixture);
-	free(fixture);
-	arena = graft_arena_free(arena);
-	return 0;
+	(void)arena_teardown(state);
+	return fixture_tear_down(state);
 }
 
 static struct graft_csv_options options(void)
