@@ -10,11 +10,10 @@ TAP; --update writes all anew.
 """
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 
-from tap import Tap
+from tap import KeptTexts, Tap
 
 # What runs a program of a cross build.
 EMULATOR = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))
@@ -35,27 +34,11 @@ def cases(folder):
 
 def main():
     program, folder = sys.argv[1:3]
-    update, tap, kept = "--update" in sys.argv[3:], Tap(), set()
-    found = list(cases(folder))
-    for host in {case[0] for case in found} if update else []:
-        shutil.rmtree(os.path.join(folder, host), ignore_errors=True)
-        os.mkdir(os.path.join(folder, host))
-    for host, name, words in found:
-        path = os.path.join(folder, host, name + ".txt")
+    kept = KeptTexts(Tap(), folder, "--update" in sys.argv[3:])
+    for host, name, words in cases(folder):
         done = subprocess.run([*EMULATOR, program, *words], capture_output=True, encoding="utf-8", timeout=60, check=True)
-        kept.add(path)
-        if update:
-            with open(path, "w", encoding="utf-8") as stream:
-                stream.write(done.stdout)
-        try:
-            with open(path, encoding="utf-8") as stream:
-                tap.result("%s/%s" % (host, name), [] if stream.read() == done.stdout else ["it is another one now"])
-        except FileNotFoundError:
-            tap.result("%s/%s" % (host, name), [path + " is not there; run test/golden/update"])
-    stray = [os.path.join(at, file) for at, _, files in os.walk(folder) for file in files
-             if file.endswith(".txt") and os.path.join(at, file) not in kept]
-    tap.result("nothing is left over", stray)
-    return tap.end()
+        kept.compare("%s/%s" % (host, name), done.stdout)
+    return kept.end()
 
 
 sys.exit(main())

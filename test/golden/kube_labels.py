@@ -10,11 +10,10 @@ TAP; --update writes all anew.
 """
 import os
 import re
-import shutil
 import subprocess
 import sys
 
-from tap import Tap
+from tap import KeptTexts, Tap
 
 HOSTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hosts")
 MARK = "== "
@@ -66,7 +65,7 @@ def labels(simulator, program, topology, configs, machine):
 
 def main():
     simulator, program, folder_of_configs, folder = (os.path.abspath(word) for word in sys.argv[1:5])
-    update, tap, kept = "--update" in sys.argv[5:], Tap(), set()
+    kept = KeptTexts(Tap(), folder, "--update" in sys.argv[5:])
     if os.geteuid() != 0:
         print("1..0 # SKIP a simulated host needs root")
         return 77
@@ -81,25 +80,10 @@ def main():
     machine = os.path.join(folder, "machine-type")
     topologies = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "sim", "topologies")
     for topology in sorted(os.path.splitext(name)[0] for name in os.listdir(topologies)):
-        if update:
-            shutil.rmtree(os.path.join(folder, topology), ignore_errors=True)
-            os.makedirs(os.path.join(folder, topology))
         mine = [config for config in configs if wanted(config) is None or topology in wanted(config)]
         for name, text in labels(simulator, program, topology, mine, machine).items():
-            path = os.path.join(folder, topology, name + ".txt")
-            kept.add(path)
-            if update:
-                with open(path, "w", encoding="utf-8") as stream:
-                    stream.write(text)
-            try:
-                with open(path, encoding="utf-8") as stream:
-                    tap.result("%s/%s" % (topology, name), [] if stream.read() == text else ["it is another one now"])
-            except FileNotFoundError:
-                tap.result("%s/%s" % (topology, name), [path + " is not there; run test/golden/update"])
-    stray = [os.path.join(at, file) for at, _, files in os.walk(folder) for file in files
-             if file.endswith(".txt") and os.path.join(at, file) not in kept]
-    tap.result("nothing is left over", stray)
-    return tap.end()
+            kept.compare("%s/%s" % (topology, name), text)
+    return kept.end()
 
 
 sys.exit(main())

@@ -12,12 +12,11 @@ TAP; --update writes all anew.
 import functools
 import itertools
 import os
-import shutil
 import subprocess
 import sys
 
 import yaml
-from tap import Tap
+from tap import KeptTexts, Tap
 
 BOUND = 0.8  # a set may score less so that what remains scores more
 TOO_FEW = "not enough available devices to satisfy allocation"
@@ -165,38 +164,23 @@ def read_config(path):
 
 def main():
     simulator, program, folder = (os.path.abspath(word) for word in sys.argv[1:4])
-    update, tap, kept = "--update" in sys.argv[4:], Tap(), set()
+    tap = Tap()
+    kept = KeptTexts(tap, folder, "--update" in sys.argv[4:])
     if os.geteuid() != 0:
         print("1..0 # SKIP a simulated host needs root")
         return 77
     if os.environ.get("MESON_EXE_WRAPPER"):
         print("1..0 # SKIP an emulator does not see a program that is executed")
         return 0
-    for name in sorted(os.listdir(folder)) if update else []:
-        if name != "configs":
-            shutil.rmtree(os.path.join(folder, name))
     for name in sorted(os.listdir(os.path.join(folder, "configs"))):
         config = os.path.join(folder, "configs", name)
         hosts, policy = read_config(config)
         for topology in hosts:
-            path = os.path.join(folder, topology, os.path.splitext(name)[0] + ".txt")
             text = answers(simulator, program, topology, config)
-            kept.add(path)
-            if update:
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "w", encoding="utf-8") as stream:
-                    stream.write(text)
-            try:
-                with open(path, encoding="utf-8") as stream:
-                    tap.result("%s/%s" % (topology, name), [] if stream.read() == text else ["it is another one now"])
-            except FileNotFoundError:
-                tap.result("%s/%s" % (topology, name), [path + " is not there; run test/golden/update"])
+            kept.compare("%s/%s" % (topology, os.path.splitext(name)[0]), text)
             page = yaml.safe_load(subprocess.run([simulator, "show", topology], capture_output=True, check=True).stdout)
             tap.result("%s/%s: the answers are right" % (topology, name), list(judge(Host(page), policy, text.splitlines())) if text else ["no answers"])
-    stray = [os.path.join(at, file) for at, _, files in os.walk(folder) for file in files
-             if file.endswith(".txt") and os.path.join(at, file) not in kept]
-    tap.result("nothing is left over", stray)
-    return tap.end()
+    return kept.end()
 
 
 sys.exit(main())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the golden tests in Python share: numbered results, and schemas of specifications where they are there."""
+"""What the golden tests in Python share: numbered results, texts that are kept, and schemas of specifications where they are there."""
 import json
 import os
 import warnings
@@ -24,6 +24,35 @@ class Tap:
         """The exit status."""
         print("1..%d" % self.number)
         return 1 if self.failed else 0
+
+
+class KeptTexts:
+    """The .txt files of a folder, each with what a run gave at its place ("HOST/CASE"); a run compares them, or writes all anew."""
+
+    def __init__(self, tap, folder, update):
+        self.tap, self.folder, self.update, self.paths = tap, folder, update, set()
+
+    def compare(self, place, text):
+        path = os.path.join(self.folder, place + ".txt")
+        self.paths.add(path)
+        if self.update:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as stream:
+                stream.write(text)
+        try:
+            with open(path, encoding="utf-8") as stream:
+                self.tap.result(place, [] if stream.read() == text else ["it is another one now"])
+        except FileNotFoundError:
+            self.tap.result(place, [path + " is not there; run test/golden/update"])
+
+    def end(self):
+        """The exit status. A file of no place is left over."""
+        stray = [os.path.join(at, file) for at, _, files in os.walk(self.folder) for file in files
+                 if file.endswith(".txt") and os.path.join(at, file) not in self.paths]
+        while self.update and stray:
+            os.remove(stray.pop())
+        self.tap.result("nothing is left over", stray)
+        return self.tap.end()
 
 
 def schema_skip(folder, what):
