@@ -42,8 +42,7 @@ static int find_member(struct kubeconfig *kube, const struct graft_tree_value *m
 
 	if (map->kind != GRAFT_TREE_MAP)
 		return refuse_at(kube, map, GRAFT_FORMAT, "must be an object");
-	for (const struct graft_tree_value *member = graft_tree_first(map, &at); member;
-	     member = graft_tree_next(member, &at)) {
+	GRAFT_TREE_EACH(member, map, at) {
 		if (kube->budget-- == 0)
 			return refuse_at(kube, map, GRAFT_TOO_BIG, "too many values");
 		if (member->key && strcmp(member->key, name) == 0) {

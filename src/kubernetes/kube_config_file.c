@@ -172,8 +172,7 @@ static int read_key_texts(struct file_reader *reader, const struct graft_tree_va
 		return refuse_kind(reader, value, "a list");
 	*ret_items = NULL;
 	*ret_n = 0;
-	for (const struct graft_tree_value *item = graft_tree_first(value, &view); item;
-	     item = graft_tree_next(item, &view)) {
+	GRAFT_TREE_EACH(item, value, view) {
 		const char *text = "";
 
 		if (charge_value(reader, item) < 0 || read_key_text(reader, item, &text) < 0)
@@ -220,8 +219,7 @@ static int read_shared_devices(struct file_reader *reader, const struct graft_tr
 	}
 	if (value->kind != GRAFT_TREE_LIST || graft_tree_count(value) == 0)
 		return refuse_key(reader, value, "must be \"all\", a number above 0, or a list of devices");
-	for (const struct graft_tree_value *item = graft_tree_first(value, &view); item;
-	     item = graft_tree_next(item, &view)) {
+	GRAFT_TREE_EACH(item, value, view) {
 		if (add_shared_device(reader, item, resource) < 0)
 			return -1;
 	}
@@ -456,8 +454,7 @@ static int read_kube_object(struct file_reader *reader, const struct graft_tree_
 		return 0;
 	if (value->kind != GRAFT_TREE_MAP)
 		return refuse_kind(reader, value, "an object");
-	for (const struct graft_tree_value *member = graft_tree_first(value, &view); member;
-	     member = graft_tree_next(member, &view)) {
+	GRAFT_TREE_EACH(member, value, view) {
 		size_t i = member->key ? find_key(record, member->key) : record->n_fields, before;
 
 		if (charge_value(reader, member) < 0)

@@ -166,8 +166,7 @@ static int check_names(struct cdi_reader *reader, const struct graft_tree_value 
 	if (!members)
 		return graft_fail_memory(reader->err);
 	n = 0;
-	for (const struct graft_tree_value *item = graft_tree_first(map, &view); item;
-	     item = graft_tree_next(item, &view)) {
+	GRAFT_TREE_EACH(item, map, view) {
 		if (item->key)
 			members[n++] = *item;
 	}
@@ -202,8 +201,7 @@ static int read_annotation_members(struct cdi_reader *reader, const struct graft
 	words = graft_arena_list(reader->arena, n, sizeof(*words));
 	if (n > 0 && !words)
 		return graft_fail_memory(reader->err);
-	for (const struct graft_tree_value *item = graft_tree_first(value, &view); item;
-	     item = graft_tree_next(item, &view)) {
+	GRAFT_TREE_EACH(item, value, view) {
 		if (read_word(reader, item, &words[n_named]) < 0 && !cdi_goes_on(reader))
 			return -1;
 		n_named += item->key != NULL;
@@ -383,8 +381,7 @@ static int sort_members(struct cdi_reader *reader, const struct graft_tree_value
 	size_t row = 0;
 
 	rows->there = 0;
-	for (const struct graft_tree_value *item = graft_tree_first(map, &view); item;
-	     item = graft_tree_next(item, &view)) {
+	GRAFT_TREE_EACH(item, map, view) {
 		if (spend(reader, item) < 0 ||
 		    (sort_member(reader, item, object, &row, rows) < 0 && !cdi_goes_on(reader)))
 			return -1;

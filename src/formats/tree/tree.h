@@ -97,6 +97,10 @@ int graft_tree_from_yaml(struct graft_tree_builder *builder, const char *text, s
  */
 const struct graft_tree_value *graft_tree_first(const struct graft_tree_value *value, struct graft_tree_value *view);
 const struct graft_tree_value *graft_tree_next(const struct graft_tree_value *item, struct graft_tree_value *view);
+/* A loop over these values; `view` is a struct graft_tree_value of the caller's. */
+#define GRAFT_TREE_EACH(item, value, view)                                                           \
+	for (const struct graft_tree_value *item = graft_tree_first(value, &(view)); (item) != NULL; \
+	     item = graft_tree_next(item, &(view)))
 /* Counts the values of a list or map. */
 size_t graft_tree_count(const struct graft_tree_value *value);
 /* Return the position of a value. It is computed on demand, since it is rarely needed. */
