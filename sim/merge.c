@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/root.h"
+#include "base/strings.h"
 #include "formats/procfs.h"
 #include "run_parts.h"
 
@@ -147,11 +148,7 @@ static bool is_disk(const char *fs_type)
 	static const char *const disks[] = { "ext2", "ext3", "ext4",  "xfs",      "btrfs",
 					     "f2fs", "zfs",  "tmpfs", "bcachefs", "overlay" };
 
-	for (size_t i = 0; i < GRAFT_COUNT(disks); i++) {
-		if (strcmp(fs_type, disks[i]) == 0)
-			return true;
-	}
-	return false;
+	return graft_is_in(disks, GRAFT_COUNT(disks), fs_type);
 }
 
 /*

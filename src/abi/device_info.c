@@ -5,7 +5,9 @@
 #include <sys/sysmacros.h>
 
 #include "abi/abi.h"
+#include "base/strings.h"
 
+#define NO_NVML   "no-nvml"
 #define ARENA_MAX ((size_t)16 << 20)
 #define FACTS     (GRAFT_NVML_UUID | GRAFT_NVML_MODEL | GRAFT_NVML_BRAND | GRAFT_NVML_ARCH | GRAFT_NVML_MIG)
 
@@ -61,16 +63,6 @@ static void fill_device_info(struct devices *devices, const struct graft_invento
 	}
 }
 
-static bool has_device_word(const char *opts, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *at = opts ? opts : ""; *at != '\0'; at += strcspn(at, " "), at += strspn(at, " "))
-		if (strcspn(at, " ") == length && strncmp(at, word, length) == 0)
-			return true;
-	return false;
-}
-
 ABI_PUBLIC struct nvc_device_info *nvc_device_info_new(struct nvc_context *ctx, const char *opts)
 {
 	struct graft_error err = { .status = GRAFT_OK };
@@ -87,7 +79,7 @@ ABI_PUBLIC struct nvc_device_info *nvc_device_info_new(struct nvc_context *ctx, 
 	rc = devices && devices->arena ? 0 : graft_fail_memory(&err);
 	if (rc == 0)
 		rc = graft_pipeline_discover(&pipeline, GRAFT_NEED_GPUS | GRAFT_NEED_MIG, &err);
-	if (rc == 0 && !has_device_word(opts, "no-nvml"))
+	if (rc == 0 && !graft_list_has_bytes(opts, ' ', NO_NVML, strlen(NO_NVML)))
 		rc = graft_pipeline_complete(&pipeline, FACTS, &err);
 	if (rc == 0) {
 		fill_device_info(devices, pipeline.inventory);

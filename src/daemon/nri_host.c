@@ -6,13 +6,13 @@
 
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
 #include "apply/dev_char.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/strings.h"
 #include "host/discover.h"
 #include "kubernetes/kube_facts.h"
 
@@ -28,11 +28,7 @@ static bool wants_explicit_libraries(const struct graft_config *config)
 {
 	const struct graft_strings *flags = &config->runtime.jit_feature_flags;
 
-	for (size_t i = 0; i < flags->n; i++) {
-		if (strcmp(flags->items[i], "enable-explicit-driver-libraries") == 0)
-			return true;
-	}
-	return false;
+	return graft_is_in(flags->items, flags->n, "enable-explicit-driver-libraries");
 }
 
 /* Everything that a container may ask for. */

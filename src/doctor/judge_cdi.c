@@ -98,15 +98,6 @@ static struct spec_reader reader_of(const struct graft_health_engine *engine)
 	};
 }
 
-static bool has_device(const struct graft_health_spec *spec, const char *name)
-{
-	for (size_t i = 0; i < spec->n_names; i++) {
-		if (strcmp(spec->names[i], name) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Returns a spec that counts more and has that device; NULL if none does. */
 static const struct graft_health_spec *find_override(const struct graft_health_cdi *cdi,
 						     const struct graft_health_spec *spec, const char *name,
@@ -116,7 +107,8 @@ static const struct graft_health_spec *find_override(const struct graft_health_c
 		const struct graft_health_spec *other = &cdi->specs[i];
 
 		if (strcmp(other->kind, spec->kind) == 0 && spec_place(other->file, by) > spec_place(spec->file, by) &&
-		    (by->reads_all || can_read(by->reader, other->version)) && has_device(other, name))
+		    (by->reads_all || can_read(by->reader, other->version)) &&
+		    graft_is_in(other->names, other->n_names, name))
 			return other;
 	}
 	return NULL;

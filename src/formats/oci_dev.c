@@ -9,13 +9,12 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/strings.h"
 
 static bool is_bind_entry(const struct graft_oci_mount *mount)
 {
-	for (size_t i = 0; i < mount->n_options; i++)
-		if (strcmp(mount->options[i], "bind") == 0 || strcmp(mount->options[i], "rbind") == 0)
-			return true;
-	return false;
+	return graft_is_in(mount->options, mount->n_options, "bind") ||
+	       graft_is_in(mount->options, mount->n_options, "rbind");
 }
 
 /* Whether it is a new file system. A devtmpfs, for example, is that of the host. */
@@ -23,10 +22,7 @@ static bool is_new_file_system(const struct graft_oci_mount *mount)
 {
 	static const char *const types[] = { "tmpfs", "proc", "sysfs", "mqueue", "devpts", "cgroup", "cgroup2" };
 
-	for (size_t i = 0; i < GRAFT_COUNT(types); i++)
-		if (mount->type && strcmp(mount->type, types[i]) == 0)
-			return !is_bind_entry(mount);
-	return false;
+	return mount->type && graft_is_in(types, GRAFT_COUNT(types), mount->type) && !is_bind_entry(mount);
 }
 
 /* Whether the path leads us where it leads the low-level runtime, and not to a descriptor. */

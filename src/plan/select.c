@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "host/discover.h"
 #include "request/claim.h"
 
@@ -157,10 +158,8 @@ static bool is_usable(const struct graft_gpu *gpu)
 {
 	static const char *const displays[] = { "DGX Display", "NVIDIA DGX Display" };
 
-	for (size_t i = 0; gpu->model.value && i < GRAFT_COUNT(displays); i++) {
-		if (strcmp(gpu->model.value, displays[i]) == 0)
-			return false;
-	}
+	if (gpu->model.value && graft_is_in(displays, GRAFT_COUNT(displays), gpu->model.value))
+		return false;
 	return !gpu->mig_enabled || gpu->n_mig_devices > 0;
 }
 

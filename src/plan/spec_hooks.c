@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/strings.h"
 #include "plan/planner.h"
 
 #define PROGRAM "nvidia-cdi-hook"
@@ -33,11 +34,8 @@ const char *graft_spec_hook_variable(const char *path)
 /* A hook that only a newer program has is left to that program. */
 bool graft_is_hook_name(const char *name)
 {
-	for (size_t i = 0; i < GRAFT_HOOK_BITS; i++)
-		if (strcmp(graft_hook_names[i], name) == 0)
-			return true;
-	return strcmp(name, "chmod") == 0 || strcmp(name, GRAFT_CDI_FILES_HOOK) == 0 ||
-	       strcmp(name, GRAFT_SEQUENCE_HOOK) == 0;
+	return graft_is_in(graft_hook_names, GRAFT_HOOK_BITS, name) || strcmp(name, "chmod") == 0 ||
+	       strcmp(name, GRAFT_CDI_FILES_HOOK) == 0 || strcmp(name, GRAFT_SEQUENCE_HOOK) == 0;
 }
 
 bool graft_spec_hook_is_ours(const struct graft_cdi_hook *hook, size_t *ret_first)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 #include "request/container.h"
 #include "request/container_words.h"
 
@@ -21,11 +22,7 @@ static bool is_true(const char *value)
 {
 	static const char *const words[] = { "1", "t", "T", "TRUE", "true", "True" };
 
-	for (size_t i = 0; value && i < GRAFT_COUNT(words); i++) {
-		if (strcmp(value, words[i]) == 0)
-			return true;
-	}
-	return false;
+	return value && graft_is_in(words, GRAFT_COUNT(words), value);
 }
 
 /*

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/strings.h"
 
 enum kind {
 	UNKNOWN,
@@ -134,25 +135,12 @@ static bool is_plain_oci_option(const struct word *word, const char *value)
 	return word->kind == FLAG || word->value || (value && value[0] != '-');
 }
 
-static bool is_subcommand(const char *text)
-{
-	for (size_t i = 0; i < GRAFT_COUNT(subcommands); i++) {
-		if (strcmp(text, subcommands[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Go's flag package accepts these as false: --debug=false. */
 static bool is_false(const char *value)
 {
 	static const char *const words[] = { "0", "f", "F", "false", "FALSE", "False" };
 
-	for (size_t i = 0; value && i < GRAFT_COUNT(words); i++) {
-		if (strcmp(value, words[i]) == 0)
-			return true;
-	}
-	return false;
+	return value && graft_is_in(words, GRAFT_COUNT(words), value);
 }
 
 /* Returns whether the next argument is the value of this option. */
@@ -170,7 +158,7 @@ static bool takes_next(const struct word *word, const char *next)
 		break;
 	}
 	/* An option of an unknown runtime: do not overlook a `create` after it. */
-	return next[0] != '-' && !is_subcommand(next);
+	return next[0] != '-' && !graft_is_in(subcommands, GRAFT_COUNT(subcommands), next);
 }
 
 static void remember_global(const struct word *word, const char *value, struct graft_oci_arguments *arguments)

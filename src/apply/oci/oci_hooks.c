@@ -11,6 +11,7 @@
 #include "apply/oci/oci_put.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/strings.h"
 #include "plan/spec_hooks.h"
 
 /*
@@ -24,11 +25,7 @@ static bool is_stage(const char *name)
 	static const char *const stages[] = { "prestart",       "createRuntime", "createContainer",
 					      "startContainer", "poststart",     "poststop" };
 
-	for (size_t i = 0; i < GRAFT_COUNT(stages); i++) {
-		if (strcmp(name, stages[i]) == 0)
-			return true;
-	}
-	return false;
+	return graft_is_in(stages, GRAFT_COUNT(stages), name);
 }
 
 /*

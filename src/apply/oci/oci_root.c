@@ -21,6 +21,7 @@
 #include "apply/namespace/to_namespace.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/strings.h"
 #include "formats/loader/ldcache.h"
 #include "formats/loader/ldsoconf.h"
 
@@ -195,10 +196,7 @@ static bool is_usual(const char *path)
 	for (size_t i = 0; i < GRAFT_COUNT(trees); i++)
 		if (graft_path_is_within(path, trees[i]))
 			return true;
-	for (size_t i = 0; i < GRAFT_COUNT(files); i++)
-		if (strcmp(path, files[i]) == 0)
-			return true;
-	return false;
+	return graft_is_in(files, GRAFT_COUNT(files), path);
 }
 
 /*

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/strings.h"
 #include "cli/descriptors.h"
 #include "cli/hook/command.h"
 #include "start/find_program.h"
@@ -124,17 +125,6 @@ bool hook_program_is_own(const char *path)
 
 /* ---- environment ---- */
 
-static bool has_directory_of_length(const char *path, const char *directory, size_t length)
-{
-	while (path) {
-		if (strcspn(path, ":") == length && strncmp(path, directory, length) == 0)
-			return true;
-		path = strchr(path, ':');
-		path += path != NULL;
-	}
-	return false;
-}
-
 /* Appends to `list` each directory of `path`, prefixed, that is not in `unless_in`. */
 static const char *append_directories(const char *list, const char *prefix, const char *path, const char *unless_in,
 				      struct graft_arena *arena)
@@ -142,7 +132,7 @@ static const char *append_directories(const char *list, const char *prefix, cons
 	while (list && path) {
 		size_t length = strcspn(path, ":");
 
-		if (length > 0 && !(unless_in && has_directory_of_length(unless_in, path, length)))
+		if (length > 0 && !graft_list_has_bytes(unless_in, ':', path, length))
 			list = graft_arena_printf(arena, "%s%s%s%.*s", list, list[0] != '\0' ? ":" : "", prefix,
 						  (int)length, path);
 		path = strchr(path, ':');

@@ -372,9 +372,5 @@ int graft_ldsoconf_read_image(const struct graft_image_root *root, bool apart, c
 
 bool graft_ldsoconf_is_built_in(const char *directory)
 {
-	for (size_t i = 0; i < GRAFT_COUNT(system_dirs); i++) {
-		if (strcmp(system_dirs[i], directory) == 0)
-			return true;
-	}
-	return false;
+	return graft_is_in(system_dirs, GRAFT_COUNT(system_dirs), directory);
 }
