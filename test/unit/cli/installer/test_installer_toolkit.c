@@ -686,8 +686,13 @@ static void test_option_rules(void **state)
 	REFUSED(runtime, "podman", "invalid runtime \"podman\"; expected one of [containerd | crio | docker]");
 	REFUSED(restart_mode, "kill", "invalid restart mode specified: kill");
 #undef REFUSED
+	make_directories(test, (const char *const[]){ "host/usr", "host/usr/bin" }, 2);
+	case_write(test, "host/usr/bin/rpm", "", 0755);
+	o.package_type = "auto";
+	o.source_root = NULL;
 	o.nri_index = "+007";
 	assert_int_equal(installer_options_check(&o, &err), 0);
+	assert_string_equal(o.source_root, "/artifacts/rpm");
 	assert_string_equal(o.nri_index, "07");
 	o.runtime_name = "nvidia-legacy";
 	assert_int_equal(installer_list_runtimes(&o, runtimes, &err), 0);
