@@ -35,8 +35,13 @@ start_cluster() {
   page_machine dgx-h100
   # What renders the chart, in place of Helm, which is in no release of Debian.
   GO111MODULE=off GOPATH=$go_path GOCACHE=${GOCACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/go-build} go build -o "$BATS_FILE_TMPDIR/programs/chart" "$top/test/tools/chart.go"
-  [ -z "${GRAFT_CONTAINERD:-}" ] || use_engines "$GRAFT_CONTAINERD" containerd ctr || return
-  [ ! -e "$machine/why" ] || return 0
+  if [ -n "${GRAFT_CONTAINERD:-}" ]; then
+    use_engines "$GRAFT_CONTAINERD" containerd ctr || return
+    [ ! -e "$machine/why" ] || return 0
+    # ctr 1.7 warns of the old CRI of this kubelet, once that has called. Pages expect what ctr prints with a newer kubelet.
+    mv "$page_commands/ctr" "$machine/ctr"
+    command_of ctr "CONTAINERD_SUPPRESS_DEPRECATION_WARNINGS=1 exec $machine/ctr \"\$@\""
+  fi
   for name in nvidia-device-plugin gpu-feature-discovery config-manager mps-control-daemon nvidia-nri-plugin; do on_host cp "$build/src/daemon/$name" /usr/bin/; done
   install -m 0755 "$top/test/cluster/systemctl" "$top/test/cluster/helm" "$page_commands"
   prepare_node
