@@ -335,36 +335,26 @@ static void test_numbers(void **state)
 	assert_int_equal(edits.nodes[0].major, 511);
 }
 
-static void test_memory(void **state)
+static int read_and_realize(struct graft_arena *own, struct graft_error *err)
 {
 	static const char *const names[] = { "v/c=0", "v/c=d" };
+	struct graft_cdi_registry found;
+	struct graft_cdi_choice *choices;
+	struct graft_cdi_edits edits;
+	size_t n;
 
+	if (graft_cdi_registry_read(directories, 2, NULL, 0, NULL, NULL, own, &found, err) < 0 ||
+	    graft_cdi_registry_resolve(&found, names, 2, own, &choices, &n, err) < 0)
+		return -1;
+	return graft_cdi_choices_realize(choices, n, NULL, own, &edits, err);
+}
+
+static void test_memory(void **state)
+{
 	write_spec("/etc/cdi/a.yaml", "v/c", "0");
 	fixture_write(fixture, "/etc/cdi/b.yaml", "cdiVersion: 0.5.0\nkind: v/c\ndevice: []\n");
 	write_spec("/run/cdi/a.yaml", "v/c", "0 d");
-	for (int n = 1;; n++) {
-		struct graft_arena *own = graft_arena_new((size_t)64 << 20);
-		struct graft_error err = { .status = GRAFT_OK };
-		struct graft_cdi_registry found;
-		struct graft_cdi_choice *choices;
-		struct graft_cdi_edits edits;
-		size_t n_choices;
-		int rc;
-
-		assert_non_null(own);
-		allocation_fail(n);
-		rc = graft_cdi_registry_read(directories, 2, NULL, 0, NULL, NULL, own, &found, &err);
-		if (rc == 0)
-			rc = graft_cdi_registry_resolve(&found, names, 2, own, &choices, &n_choices, &err);
-		if (rc == 0)
-			rc = graft_cdi_choices_realize(choices, n_choices, NULL, own, &edits, &err);
-		if (!allocation_reported(rc, &err)) {
-			graft_arena_free(own);
-			assert_true(n > 5);
-			return;
-		}
-		graft_arena_free(own);
-	}
+	assert_true(allocation_each(own, err, read_and_realize(own, &err)) > 4);
 }
 
 int main(void)
