@@ -8,8 +8,6 @@ load engines.bash
 
 setup_file() {
   start_machine dgx-h100
-  mkdir -p "$machine/podman"
-  storage
   import_podman
   start_dockerd
   import_image small
@@ -20,23 +18,9 @@ setup_file() {
 teardown_file() { stop_machine; }
 setup() {
   engine_setup
-  storage
   on_host rm -rf /run/cdi
 }
 teardown() { engine_teardown; }
-
-storage() {
-  storage=(--root "$machine/podman/root" --runroot /run/podman --storage-driver vfs)
-}
-
-podman() {
-  on_host /usr/bin/podman "${storage[@]}" --tmpdir "$machine/podman/tmp" --cgroup-manager cgroupfs --events-backend none \
-    --runtime /usr/sbin/runc "$@"
-}
-
-import_podman() {
-  tar --create --directory "$(image small)" . --directory "$top/test/integration" ./probe | podman import - small
-}
 
 # podman_run OPTION...
 podman_run() {
@@ -177,11 +161,6 @@ knows_no_runtime() { ! knows_runtime "$1"; }
   expect_libraries /usr/lib/x86_64-linux-gnu
 }
 
-rootless_podman() {
-  rootless /usr/bin/podman --root "$machine/rootless/root" --runroot /run/rootless --storage-driver vfs --tmpdir /run/session/tmp \
-    --cgroup-manager cgroupfs --events-backend none --runtime /usr/sbin/runc "$@"
-}
-
 rootless_run() {
   run rootless_podman run --rm --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 "$@" \
     --env PROBE_MINORS="$(host_minors)" small /probe
@@ -190,7 +169,7 @@ rootless_run() {
 
 @test "rootless podman: GPU 2; all" {
   generate
-  tar --create --directory "$(image small)" . --directory "$top/test/integration" ./probe | rootless_podman import - small
+  import_podman rootless_podman
   rootless_run --device nvidia.com/gpu=2
   [ "$status" -eq 0 ] || { say "$output" && return 1; }
   expect nvidia-smi 1
@@ -224,11 +203,10 @@ rootless_run() {
     >"$work/context/Containerfile"
   options=(--isolation oci --network none --no-cache --cgroup-parent "/$machine_cgroup/build-$BATS_TEST_NUMBER"
     --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cap-add MKNOD --pull-never)
-  run on_host /usr/bin/podman "${storage[@]}" --tmpdir "$machine/podman/tmp" --cgroup-manager cgroupfs --events-backend none \
-    --runtime "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime" build "${options[@]}" "$work/context"
+  RUNTIME=$BATS_FILE_TMPDIR/bin/nvidia-container-runtime run podman build "${options[@]}" "$work/context"
   read_answers
   expect_gpus 2 5
-  run on_host buildah "${storage[@]}" bud --runtime "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime" "${options[@]}" "$work/context"
+  run buildah bud --runtime "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime" "${options[@]}" "$work/context"
   read_answers
   expect_gpus 2 5
 }

@@ -15,14 +15,10 @@ setup_file() {
   mkdir "$machine/containers"
   [ ! -d /etc/containers ] || cp -a /etc/containers/. "$machine/containers"
   on_host mount --bind "$machine/containers" /etc/containers
-  storage
-  tar --create --directory "$(image small)" . --directory "$top/test/integration" ./probe | podman import - small
+  import_podman
 }
 teardown_file() { stop_machine; }
-setup() {
-  engine_setup
-  storage
-}
+setup() { engine_setup; }
 teardown() { engine_teardown; }
 
 # configure WORD...: what it tells is in $output.
@@ -134,12 +130,7 @@ plain_containerd() {
 
 # ---- Podman: nothing ----
 
-storage() {
-  storage=(--root "$machine/podman/root" --runroot /run/podman --storage-driver vfs)
-}
-podman() {
-  on_host /usr/bin/podman "${storage[@]}" --tmpdir "$machine/podman/tmp" --cgroup-manager cgroupfs --events-backend none "$@"
-}
+export RUNTIME=
 # podman_run GLOBAL-OPTION... -- OPTION...
 podman_run() {
   local options=()

@@ -295,6 +295,26 @@ rootless() {
     XDG_CONFIG_HOME="$machine/home/.config" /bin/sh -c 'cd / && exec "$@"' sh "$@"
 }
 
+# --- Podman ---
+
+# Podman and Buildah have a store of the suite's own. What belongs to running containers is in the machine's own /run, for Podman takes no path of more
+# than 50 characters there. HOOKS names a hooks directory, RUNTIME another runtime than runc; if it is empty, Podman's configuration counts.
+podman() {
+  local runtime=${RUNTIME-/usr/sbin/runc}
+  on_host /usr/bin/podman --root "$machine/podman/root" --runroot /run/podman --storage-driver vfs --tmpdir /run/podman-tmp \
+    --cgroup-manager cgroupfs --events-backend none ${HOOKS:+--hooks-dir "$HOOKS"} ${runtime:+--runtime "$runtime"} "$@"
+}
+rootless_podman() {
+  rootless /usr/bin/podman --root "$machine/rootless/root" --runroot /run/rootless --storage-driver vfs --tmpdir /run/session/tmp \
+    --cgroup-manager cgroupfs --events-backend none ${HOOKS:+--hooks-dir "$HOOKS"} --runtime "${RUNTIME-/usr/sbin/runc}" "$@"
+}
+buildah() { on_host buildah --root "$machine/podman/root" --runroot /run/podman --storage-driver vfs "$@"; }
+
+# import_podman [PODMAN]: the small image with the probe.
+import_podman() {
+  tar --create --directory "$(image small)" . --directory "$top/test/integration" ./probe | "${1:-podman}" import - small
+}
+
 # --- CDI ---
 
 # make_cdi: a description as nvidia-ctk writes it, by index; GPUs 0 to 7 and all.

@@ -17,11 +17,12 @@ setup_file() {
   jq -n --arg hook "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" --arg path "$BATS_FILE_TMPDIR/bin:/usr/sbin:/usr/bin:/sbin:/bin" '
     {version: "1.0.0", hook: {path: $hook, args: ["nvidia-container-runtime-hook", "prestart"], env: ["PATH=" + $path]},
      when: {always: true, commands: [".*"]}, stages: ["prestart"]}' >"$machine/hooks/oci-nvidia-hook.json"
-  tar --create --directory "$(image small)" . --directory "$top/test/integration" ./probe | podman import - small
+  import_podman
 }
 teardown_file() { stop_machine; }
 setup() {
   engine_setup
+  export HOOKS=$machine/hooks
   root=$work/root
   printf '%s\n' '[graft.leases]' 'mode = "on"' | config_toml
   # Some engines do not pass on the variable that leads there. /etc is the machine's own (graft-sim).
@@ -80,10 +81,6 @@ lease() { on_host nvidia-ctk --quiet lease "$@"; }
 
 # --- Podman ---
 
-podman() {
-  on_host /usr/bin/podman --root "$machine/podman/root" --runroot /run/podman --storage-driver vfs --tmpdir /run/podman-tmp --cgroup-manager cgroupfs \
-    --events-backend none --hooks-dir "${HOOKS:-$machine/hooks}" --runtime "${RUNTIME:-/usr/sbin/runc}" "$@"
-}
 limits=(--net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768)
 
 @test "Podman: by the hooks directory and by the runtime; stopped, started again, removed" {

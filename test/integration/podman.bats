@@ -11,32 +11,15 @@ setup_file() {
   jq -n --arg hook "$BATS_FILE_TMPDIR/bin/nvidia-container-runtime-hook" --arg path "$BATS_FILE_TMPDIR/bin:/usr/sbin:/usr/bin:/sbin:/bin" '
     {version: "1.0.0", hook: {path: $hook, args: ["nvidia-container-runtime-hook", "prestart"], env: ["PATH=" + $path]},
      when: {always: true, commands: [".*"]}, stages: ["prestart"]}' >"$machine/hooks/oci-nvidia-hook.json"
-  storage
   import_podman
 }
 teardown_file() { stop_machine; }
 setup() {
   engine_setup
-  storage
+  export HOOKS=$machine/hooks
 }
 
-# storage: what every call of Podman and Buildah gets. A store of the suite's own; what belongs to running containers is in the machine's own /run, for
-# Podman takes no path of more than 50 characters there.
-storage() {
-  storage=(--root "$machine/podman/root" --runroot /run/podman --storage-driver vfs)
-}
-
-# podman OPTION...: the limits that Podman raises by itself go beyond what this machine gives its root.
-podman() {
-  on_host /usr/bin/podman "${storage[@]}" --tmpdir /run/podman-tmp --cgroup-manager cgroupfs --events-backend none \
-    --hooks-dir "${HOOKS:-$machine/hooks}" --runtime "${RUNTIME:-/usr/sbin/runc}" "$@"
-}
-
-import_podman() {
-  tar --create --directory "$(image small)" . --directory "$top/test/integration" ./probe | podman import - small
-}
-
-# podman_run OPTION... [-- COMMAND...]
+# podman_run OPTION... [-- COMMAND...]: the limits that Podman raises by itself go beyond what this machine gives its root.
 podman_run() {
   local options=()
   while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -79,13 +62,8 @@ podman_run() {
   podman rm --force --time 0 "$name"
 }
 
-rootless_podman() {
-  rootless /usr/bin/podman --root "$machine/rootless/root" --runroot /run/rootless --storage-driver vfs --tmpdir /run/session/tmp \
-    --cgroup-manager cgroupfs --events-backend none --hooks-dir "${HOOKS:-$machine/hooks}" --runtime "${RUNTIME:-/usr/sbin/runc}" "$@"
-}
-
 rootless_run() {
-  tar --create --directory "$(image small)" . --directory "$top/test/integration" ./probe | rootless_podman import - small
+  import_podman rootless_podman
   run rootless_podman run --rm --net none --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 "$@" \
     --env PROBE_MINORS="$(host_minors)" small /probe
   read_answers
@@ -193,7 +171,7 @@ FILE
 
 @test "buildah bud: RUN with GPU 0 and 1, through the hooks directory" {
   containerfile 0,1
-  run on_host buildah "${storage[@]}" bud --runtime /usr/sbin/runc --hooks-dir "$machine/hooks" --isolation oci --network none --no-cache \
+  run buildah bud --runtime /usr/sbin/runc --hooks-dir "$machine/hooks" --isolation oci --network none --no-cache \
     --cgroup-parent "/$machine_cgroup/build-$BATS_TEST_NUMBER" --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --cap-add MKNOD --pull-never "$work/context"
   read_answers
   expect_gpus 0 1
@@ -209,7 +187,7 @@ FILE
 
 @test "buildah bud: an unknown GPU ends the step; the cause and the remedy are said" {
   containerfile 8
-  run on_host buildah "${storage[@]}" bud --runtime /usr/sbin/runc --hooks-dir "$machine/hooks" --isolation oci --network none --no-cache \
+  run buildah bud --runtime /usr/sbin/runc --hooks-dir "$machine/hooks" --isolation oci --network none --no-cache \
     --cgroup-parent "/$machine_cgroup/build-$BATS_TEST_NUMBER" --ulimit nofile=20000:20000 --ulimit nproc=32768:32768 --pull-never "$work/context"
   [ "$status" -ne 0 ]
   [[ $output == *"device error: 8: unknown device"*"nvidia-container-cli info"* ]] || { say "$output" && return 1; }
