@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON reader against a public suite (skipped by name when it is not there) and against its own limits. */
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../unit.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "base/root.h"
+#include "base/strings.h"
 #include "formats/json/json.h"
-
-#define SUITE "../shared/conformance/json-test"
+#include "json_suite.h"
 
 /* Cases of the suite that we refuse on purpose. */
 static const char *const own_limits[] = {
@@ -32,49 +28,21 @@ static bool parses(const char *text, size_t length)
 	return rc == 0;
 }
 
+static void check_suite_file(const char *name, const char *bytes, size_t length)
+{
+	bool accepted = parses(bytes, length);
+
+	if (graft_is_in(own_limits, GRAFT_COUNT(own_limits), name) || name[0] == 'n') {
+		if (accepted)
+			fail_msg("accepted: %s", name);
+	} else if (name[0] == 'y' && !accepted) {
+		fail_msg("refused: %s", name);
+	}
+}
+
 static void test_suite(void **state)
 {
-	const char *source_root = getenv("GRAFT_SOURCE_ROOT");
-	char path[4096];
-	auto_dir DIR *dir = NULL;
-	struct dirent *entry;
-	int n = 0;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", source_root ? source_root : ".", SUITE);
-	dir = opendir(path);
-	if (!dir) {
-		print_message("# SKIP: json-conformance-suite: %s is not there\n", SUITE);
-		skip();
-		return;
-	}
-	while ((entry = readdir(dir)) != NULL) {
-		struct graft_arena *arena;
-		const char *bytes;
-		size_t length;
-		bool accepted, limited = false;
-		auto_close int fd = -1;
-
-		if (!strstr(entry->d_name, ".json"))
-			continue;
-		arena = graft_arena_new(1 << 20);
-		fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC);
-		assert_int_equal(graft_read_fd(fd, 1 << 20, arena, &bytes, &length), 0);
-		accepted = parses(bytes, length);
-		for (size_t i = 0; i < GRAFT_COUNT(own_limits); i++)
-			limited = limited || strcmp(entry->d_name, own_limits[i]) == 0;
-		if (limited || entry->d_name[0] == 'n') {
-			if (accepted)
-				print_error("accepted: %s\n", entry->d_name);
-			assert_false(accepted);
-		} else if (entry->d_name[0] == 'y') {
-			if (!accepted)
-				print_error("refused: %s\n", entry->d_name);
-			assert_true(accepted);
-		}
-		n++;
-		graft_arena_free(arena);
-	}
-	assert_true(n > 250);
+	json_suite_each(check_suite_file);
 }
 
 static void test_limits(void **state)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON document: what it accepts, what it gives back byte for byte, how names are found, what edits look like, and memory. */
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +8,9 @@
 #include "../unit.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "base/root.h"
 #include "formats/json/json_document.h"
 #include "json_script.h"
-
-#define SUITE "../shared/conformance/json-test"
+#include "json_suite.h"
 
 static struct graft_json_document *parse_bytes(const char *text, size_t length)
 {
@@ -66,44 +62,21 @@ static void assert_rewrites(struct graft_json_document *document, const char *te
 		assert_writes(document, text, length);
 }
 
+static void check_suite_file(const char *name, const char *bytes, size_t length)
+{
+	auto_json_document struct graft_json_document *document = parse_bytes(bytes, length);
+
+	if (name[0] != 'i' && (document != NULL) != (name[0] == 'y'))
+		fail_msg("%s: %s", document ? "accepted" : "refused", name);
+	if (document) {
+		assert_writes(document, bytes, length);
+		assert_rewrites(document, bytes, length);
+	}
+}
+
 static void test_suite(void **state)
 {
-	const char *source_root = getenv("GRAFT_SOURCE_ROOT");
-	char path[4096];
-	auto_dir DIR *dir = NULL;
-	struct dirent *entry;
-	int n = 0;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", source_root ? source_root : ".", SUITE);
-	dir = opendir(path);
-	if (!dir) {
-		print_message("# SKIP: json-conformance-suite: %s is not there\n", SUITE);
-		skip();
-		return;
-	}
-	while ((entry = readdir(dir)) != NULL) {
-		struct graft_arena *arena;
-		auto_json_document struct graft_json_document *document = NULL;
-		const char *bytes;
-		size_t length;
-		auto_close int fd = -1;
-
-		if (!strstr(entry->d_name, ".json"))
-			continue;
-		arena = graft_arena_new(1 << 20);
-		fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC);
-		assert_int_equal(graft_read_fd(fd, 1 << 20, arena, &bytes, &length), 0);
-		document = parse_bytes(bytes, length);
-		if (entry->d_name[0] != 'i' && (document != NULL) != (entry->d_name[0] == 'y'))
-			fail_msg("%s: %s", document ? "accepted" : "refused", entry->d_name);
-		if (document) {
-			assert_writes(document, bytes, length);
-			assert_rewrites(document, bytes, length);
-		}
-		n++;
-		graft_arena_free(arena);
-	}
-	assert_true(n > 250);
+	json_suite_each(check_suite_file);
 }
 
 static void test_accepts(void **state)
