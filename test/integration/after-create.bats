@@ -6,20 +6,12 @@
 load lib.bash
 
 setup_file() {
-  local name
   start_host dgx-h100
-  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
+  install_cli runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk
 }
 teardown_file() { stop_host; }
 setup() {
-  test_setup
-  runtime=$BATS_FILE_TMPDIR/programs/nvidia-container-runtime
-  state=$work/runc
-  mkdir -p "$state"
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
-  unset XDG_CONFIG_HOME
+  runtime_setup
   low_level runc
 }
 teardown() { test_teardown; }

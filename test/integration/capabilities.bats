@@ -4,20 +4,13 @@
 load lib.bash
 
 setup_file() {
-  local name
   start_host dgx-h100
-  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
+  install_cli runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook
 }
 teardown_file() { stop_host; }
 setup() {
-  test_setup
-  runtime=$BATS_FILE_TMPDIR/programs/nvidia-container-runtime
-  state=$work/runc
-  mkdir -p "$state"
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml ASAN_OPTIONS=detect_leaks=0
-  unset XDG_CONFIG_HOME
+  runtime_setup
+  export ASAN_OPTIONS=detect_leaks=0
   printf '[nvidia-container-runtime]\nlog-level = "debug"\ndebug = "%s"\nruntimes = ["runc"]\n' "$work/runtime.log" >"$work/config.toml"
 }
 teardown() { test_teardown; }

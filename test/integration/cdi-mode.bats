@@ -5,22 +5,15 @@
 load lib.bash
 
 setup_file() {
-  local name
   start_host dgx-h100
-  for name in runtime/nvidia-container-runtime runtime/nvidia-container-runtime.cdi cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
+  install_cli runtime/nvidia-container-runtime runtime/nvidia-container-runtime.cdi cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk
 }
 teardown_file() { stop_host; }
 setup() {
-  test_setup
-  runtime=$BATS_FILE_TMPDIR/programs/nvidia-container-runtime
-  state=$work/runc
+  runtime_setup
   specs=$work/etc-cdi
   late_specs=$work/run-cdi
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
-  unset XDG_CONFIG_HOME
-  mkdir -p "$specs" "$late_specs" "$state"
+  mkdir -p "$specs" "$late_specs"
   cat >"$work/config.toml" <<TOML
 [nvidia-container-runtime]
 debug = "$work/runtime.log"

@@ -4,20 +4,12 @@
 load lib.bash
 
 setup_file() {
-  local name
   start_host orin
-  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
+  install_cli runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook
 }
 teardown_file() { stop_host; }
 setup() {
-  test_setup
-  runtime=$BATS_FILE_TMPDIR/programs/nvidia-container-runtime
-  state=$work/runc
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
-  unset XDG_CONFIG_HOME
-  mkdir -p "$state"
+  runtime_setup
   printf '[nvidia-container-runtime]\ndebug = "%s"\nlog-level = "debug"\n' "$work/runtime.log" >"$work/config.toml"
 }
 teardown() { test_teardown; }

@@ -4,22 +4,16 @@
 load lib.bash
 
 setup_file() {
-  local name
   start_host dgx-h100
-  for name in runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
+  install_cli runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk
 }
 teardown_file() { stop_host; }
 setup() {
-  test_setup
-  programs=$BATS_FILE_TMPDIR/programs
+  runtime_setup
   # Whatever engines this machine has; what they change is asked for by "--cdi-version=auto".
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml NVIDIA_CTK_CDI_GENERATE_CDI_VERSION=0.7.0
-  unset XDG_CONFIG_HOME
+  export NVIDIA_CTK_CDI_GENERATE_CDI_VERSION=0.7.0
   specs=$work/cdi
-  state=$work/runc
-  mkdir -p "$specs" "$state"
+  mkdir -p "$specs"
   cat >"$work/config.toml" <<TOML
 [nvidia-container-runtime]
 debug = "$work/runtime.log"

@@ -9,20 +9,13 @@
 load lib.bash
 
 setup_file() {
-  local name
   start_host dgx-h100
-  for name in runtime/nvidia-container-runtime hook/nvidia-container-runtime-hook cdi_hook/nvidia-cdi-hook; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
+  install_cli runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook
 }
 teardown_file() { stop_host; }
 setup() {
-  test_setup
-  programs=$BATS_FILE_TMPDIR/programs
-  state=$work/runc
+  runtime_setup
   libraries=/usr/lib/x86_64-linux-gnu
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
-  unset XDG_CONFIG_HOME
   # What belongs to the host, and what an image would like to have.
   victim=$work/victim
   mkdir -p "$victim/lib" "$victim/etc"

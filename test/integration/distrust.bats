@@ -13,18 +13,13 @@ setup_file() {
 }
 teardown_file() { stop_host; }
 setup() {
-  test_setup
-  programs=$BATS_FILE_TMPDIR/programs
-  state=$work/runc
+  runtime_setup
   volume=$work/volume
   libraries=/usr/lib/x86_64-linux-gnu
   version=550.54.14
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
-  unset XDG_CONFIG_HOME
   # Seconds of CPU; a program that exceeds the limit is killed.
   budget=2 limit=3
   ! grep -q __asan_init "$cli" || budget=12 limit=15
-  mkdir "$state"
 }
 teardown() { test_teardown; }
 

@@ -4,19 +4,12 @@
 load lib.bash
 
 setup_file() {
-  local name
   start_host dgx-h100
-  for name in runtime/nvidia-container-runtime.legacy cdi_hook/nvidia-cdi-hook hook/nvidia-container-runtime-hook; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
+  install_cli runtime/nvidia-container-runtime.legacy cdi_hook/nvidia-cdi-hook
 }
 teardown_file() { stop_host; }
 setup() {
-  test_setup
-  state=$work/runc
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
-  unset XDG_CONFIG_HOME
-  mkdir -p "$state"
+  runtime_setup
   cat >"$work/config.toml" <<TOML
 [nvidia-container-runtime]
 debug = "$work/runtime.log"

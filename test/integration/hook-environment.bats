@@ -6,23 +6,16 @@
 load lib.bash
 
 setup_file() {
-  local name
   start_host dgx-h100
-  for name in runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
+  install_cli runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk
   ln -s nvidia-container-runtime-hook "$BATS_FILE_TMPDIR/programs/nvidia-container-toolkit"
 }
 teardown_file() { stop_host; }
 setup() {
-  test_setup
-  programs=$BATS_FILE_TMPDIR/programs
-  state=$work/runc
+  runtime_setup
   libraries=/usr/lib/x86_64-linux-gnu
   victim=$work/victim
-  mkdir -p "$victim" "$state" "$work/cdi"
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$work/config.toml
-  unset XDG_CONFIG_HOME
+  mkdir -p "$victim" "$work/cdi"
   cat >"$work/config.toml" <<TOML
 [nvidia-container-runtime]
 mode = "cdi"

@@ -5,20 +5,13 @@
 load lib.bash
 
 setup_file() {
-  local name
   start_host dgx-h100
-  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
+  install_cli runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook
 }
 teardown_file() { stop_host; }
 setup() {
-  test_setup
-  runtime=$BATS_FILE_TMPDIR/programs/nvidia-container-runtime
-  config=$work/config.toml
+  runtime_setup
   printf '[nvidia-container-runtime]\nlog-level = "debug"\ndebug = "%s"\n' "$work/runtime.log" >"$config"
-  export NVIDIA_CTK_CONFIG_FILE_PATH=$config
-  unset XDG_CONFIG_HOME
   make_root debian overlay
 }
 teardown() {

@@ -100,6 +100,14 @@ start_host() {
   die "the simulated host did not come up"
 }
 
+# install_cli FOLDER/NAME...: programs of src/cli, beside those that start_host has installed.
+install_cli() {
+  local name
+  for name; do
+    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
+  done
+}
+
 stop_host() {
   [ -e "$BATS_FILE_TMPDIR/host.pid" ] || return 0
   kill "$(cat "$BATS_FILE_TMPDIR/host.pid")"
@@ -138,6 +146,19 @@ test_setup() {
   late_pid=()
   # shellcheck disable=SC2034 # for the tests
   [ -z "${GRAFT_LATE_MOUNTS:-}" ] || late_pid=(--pid-file "$work/late.pid")
+}
+
+# runtime_setup: test_setup for a suite that calls the runtime itself, with its configuration and low-level state in files of the test.
+runtime_setup() {
+  test_setup
+  programs=$BATS_FILE_TMPDIR/programs
+  # shellcheck disable=SC2034 # for the tests
+  runtime=$programs/nvidia-container-runtime
+  state=$work/runc
+  config=$work/config.toml
+  mkdir -p "$state"
+  export NVIDIA_CTK_CONFIG_FILE_PATH=$config
+  unset XDG_CONFIG_HOME
 }
 
 test_teardown() {

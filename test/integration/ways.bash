@@ -5,10 +5,7 @@
 
 # install_programs: beside those of start_host.
 install_programs() {
-  local name
-  for name in runtime/nvidia-container-runtime runtime/graft-nvml cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk; do
-    install -m 0755 "$build/src/cli/$name" "$BATS_FILE_TMPDIR/programs"
-  done
+  install_cli runtime/nvidia-container-runtime cdi_hook/nvidia-cdi-hook ctk/nvidia-ctk
 }
 
 # gpu_bundle DEVICES [JQ-FILTER...]
