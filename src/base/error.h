@@ -45,11 +45,11 @@
 	X(IO, 74, "input/output error", "See the system error; the kernel log may say more.")                        \
 	X(FORMAT, 76, "malformed data", "The named file is damaged or of an unknown format; correct or remove it.")  \
 	X(TOO_BIG, 78, "over a size limit", "The named object exceeds what Graft reads or creates.")                 \
-	X(UNSAFE, 79, "unsafe path", "The image has a link or file at this path that Graft must not follow.")        \
+	X(UNSAFE, 79, "unsafe path", "Remove this link or file from the image; Graft must not follow it.")           \
 	X(READ_ONLY, 80, "read-only file system", "Make the container's root writable while it is being set up.")    \
 	X(UNSUPPORTED, 81, "not supported here", "The kernel or the platform lacks the named feature.")              \
-	X(MOUNT, 82, "mount failed", "See the system error of the named path.")                                      \
-	X(CGROUP, 83, "device cgroup failed", "Use --no-cgroups where the engine manages devices itself.")           \
+	X(MOUNT, 82, "mount failed", "Check the named path; the kernel log may say more.")                           \
+	X(CGROUP, 83, "device cgroup failed", "Use --no-cgroups if the engine manages devices itself.")              \
 	X(NVML, 84, "NVML failed", "Run 'nvidia-smi' on the host; the driver itself reports a problem.")             \
 	X(TIMEOUT, 85, "timed out", "Raise the limit, or enable persistence mode so that GPUs start faster.")        \
 	X(EXPRESSION, 66, "requirement not understood",                                                              \
