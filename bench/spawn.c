@@ -108,7 +108,7 @@ static void make_directory(const char *path)
 }
 
 /*
- * Mounts a fresh overlay of `lower` below a private tmpfs (on a folder that every host has);
+ * Mounts a fresh overlay of `lower` below a private tmpfs (on a directory that every host has);
  * returns its path.
  */
 static void make_root(const char *lower, char *ret_path, size_t size)

@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 	int root = argc == 2 ? open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	int folder = root >= 0 ? openat(root, "usr/lib/x86_64-linux-gnu", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
-	/* The name differs between architectures; any folder will do. */
+	/* The name differs between architectures; any directory will do. */
 	if (folder < 0 && root >= 0)
 		folder = openat(root, "usr/lib", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sourced by the scripts of this folder, in the root of a checkout or of an unpacked source archive:
+# Sourced by the scripts of this directory, in the root of a checkout or of an unpacked source archive:
 # facts about the source.
 # shellcheck shell=bash
 

@@ -121,7 +121,7 @@ static void add_entries_text(const struct graft_edit *edit, struct graft_buffer 
 
 		for (size_t j = 0; j < edit->n_missing_folders; j++)
 			missing = missing || strcmp(edit->missing_folders[j], edit->folders[i]) == 0;
-		graft_buffer_string(out, "             folder ");
+		graft_buffer_string(out, "             directory ");
 		graft_plan_add_plain_text(out, edit->folders[i]);
 		graft_buffer_string(out, missing ? " (not in the image's configuration)\n" : "\n");
 	}

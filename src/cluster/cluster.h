@@ -40,7 +40,7 @@ struct graft_cluster_sources {
 	struct graft_loop *loop;                   /* borrowed, as the log */
 	const struct graft_log *log;               /* may be NULL */
 	const char *kubeconfig;                    /* path; empty: use the pod's service account */
-	const char *account;                       /* its folder; NULL: GRAFT_CLUSTER_ACCOUNT */
+	const char *account;                       /* its directory; NULL: GRAFT_CLUSTER_ACCOUNT */
 	const char *(*variable)(const char *name); /* the environment */
 	/*
 	 * At most `burst` requests at once, and `per_second` of them in the long run; others wait

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clear_request: both sides of the folder. Does not know which GPUs there are. */
+/* clear_request: both sides of the directory. Does not know which GPUs there are. */
 #include "daemon/clear_request.h"
 
 #include <dirent.h>
@@ -26,7 +26,7 @@ static bool name_folder(const char *state_folder, char path[PATH_MAX])
 	return snprintf(path, PATH_MAX, "%s/" FOLDER_NAME, state_folder) < PATH_MAX;
 }
 
-/* Makes the folder if it is missing. Returns an O_RDONLY descriptor of it, or -errno. */
+/* Makes the directory if it is missing. Returns an O_RDONLY descriptor of it, or -errno. */
 static int open_folder(const char *state_folder)
 {
 	char path[PATH_MAX];
@@ -60,7 +60,7 @@ static void take_requests(struct clear_requests *requests, int take_fd)
 	(void)closedir(folder);
 }
 
-/* Watches the current folder. The watch of a removed folder reports nothing more. */
+/* Watches the current directory. The watch of a removed directory reports nothing more. */
 static int watch_requests(struct clear_requests *requests)
 {
 	char path[PATH_MAX];
@@ -76,9 +76,9 @@ static int watch_requests(struct clear_requests *requests)
 }
 
 /*
- * Makes the folder if it is missing, watches it, and takes the requests in it. A folder that cannot
- * be watched is checked from time to time. QUIRK: no descriptor of the folder is kept, because the
- * kernel does not report the removal of one that is open.
+ * Makes the directory if it is missing, watches it, and takes the requests in it. A directory that
+ * cannot be watched is checked from time to time. QUIRK: no descriptor of the directory is kept,
+ * because the kernel does not report the removal of one that is open.
  */
 static void look_for_requests(void *arg)
 {

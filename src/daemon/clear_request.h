@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * clear_request: how an administrator declares a GPU healthy: with a file named after the GPU in a
- * folder of root. The plugin, or the next one to start, removes the file.
+ * directory of root. The plugin, or the next one to start, removes the file.
  */
 #ifndef GRAFT_DAEMON_CLEAR_REQUEST_H
 #define GRAFT_DAEMON_CLEAR_REQUEST_H
@@ -17,8 +17,8 @@
 struct clear_requests {
 	struct graft_loop *loop;
 	struct graft_loop_watch watch; /* inotify */
-	struct graft_loop_timer again; /* checks a folder that cannot be watched */
-	bool failed;                   /* the folder cannot be watched, which was logged */
+	struct graft_loop_timer again; /* checks a directory that cannot be watched */
+	bool failed;                   /* the directory cannot be watched, which was logged */
 	const char *state_folder;      /* borrowed */
 	const struct graft_log *log;
 	void (*clear)(void *arg, const char *name);
@@ -26,9 +26,9 @@ struct clear_requests {
 };
 
 /*
- * Takes requests from the folder `clear-health` in `state_folder`; creates both. Calls `clear` for
- * each, at once for those that exist already. Recreates the folder if it is removed; if it cannot
- * be watched, logs a warning and checks it every five seconds. `state_folder` is borrowed.
+ * Takes requests from the directory `clear-health` in `state_folder`; creates both. Calls `clear`
+ * for each, at once for those that exist already. Recreates the directory if it is removed; if it
+ * cannot be watched, logs a warning and checks it every five seconds. `state_folder` is borrowed.
  */
 void clear_requests_begin(struct clear_requests *requests, struct graft_loop *loop, const char *state_folder,
 			  const struct graft_log *log, void (*clear)(void *arg, const char *name), void *arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_source: watches label and folder. The program decides what to do with the file. */
+/* config_source: watches label and directory. The program decides what to do with the file. */
 #include "daemon/config_source.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static void try_again(struct config_source *source)
 	settle_within(source, source->delay_ms);
 }
 
-/* Logs each failure once: a folder that is being changed is read often. */
+/* Logs each failure once: a directory that is being changed is read often. */
 static void choice_failed(struct config_source *source, const struct graft_error *err)
 {
 	bool again = strcmp(source->failure, err->msg) == 0;
@@ -107,7 +107,7 @@ static void choose_again(void *arg)
 		source->delay_ms = 0;
 }
 
-/* --- the folder --- */
+/* --- the directory --- */
 
 static void watch_config_folder(struct config_source *source);
 
@@ -121,8 +121,8 @@ static void folder_settled(void *arg)
 }
 
 /*
- * A mounted ConfigMap changes when a link in the folder is replaced; a file that is written is read
- * when it is closed.
+ * A mounted ConfigMap changes when a link in the directory is replaced; a file that is written is
+ * read when it is closed.
  */
 static void config_folder_changed(void *arg, short events)
 {
@@ -146,7 +146,9 @@ static void config_folder_changed(void *arg, short events)
 	settle_within(source, SETTLE_MS);
 }
 
-/* Checks a folder that cannot be watched from time to time, so that it is found once it exists. */
+/*
+ * Checks a directory that cannot be watched from time to time, so that it is found once it exists.
+ */
 static void watch_config_folder(struct config_source *source)
 {
 	int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), sys;
@@ -158,7 +160,7 @@ static void watch_config_folder(struct config_source *source)
 		source->blind = false;
 		return;
 	}
-	/* A missing folder is reported as an error of the choice. */
+	/* A missing directory is reported as an error of the choice. */
 	sys = errno;
 	if (!source->blind && sys != ENOENT)
 		graft_warn(source->log, "cannot watch %s: %s; checking it every five seconds", source->choice.folder,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config_source: the config file that a label of the node chooses, for as long as a program runs.
- * It watches the label, and the folder with the files: a new label selects another file, a changed
- * ConfigMap changes its content. While the API server is unreachable, or the label names no file,
- * the last choice stays.
+ * It watches the label, and the directory with the files: a new label selects another file, a
+ * changed ConfigMap changes its content. While the API server is unreachable, or the label names no
+ * file, the last choice stays.
  */
 #ifndef GRAFT_DAEMON_CONFIG_SOURCE_H
 #define GRAFT_DAEMON_CONFIG_SOURCE_H
@@ -36,10 +36,10 @@ struct config_source {
 	char value[GRAFT_CLUSTER_VERSION_SIZE]; /* of the label; "": it has none */
 	bool known;                             /* the label has been read */
 	bool pending;                           /* the choice could not be applied */
-	bool blind;                             /* the folder cannot be watched */
+	bool blind;                             /* the directory cannot be watched */
 	int64_t delay_ms;                       /* delay after a failure; 0: there was none */
 	struct graft_loop_watch folder;         /* inotify */
-	struct graft_loop_timer settle;         /* reads the folder, soon after an event */
+	struct graft_loop_timer settle;         /* reads the directory, soon after an event */
 	struct graft_arena *arena;              /* of the choice */
 	const char *path, *content;             /* NULL: no choice yet */
 	size_t length;
@@ -48,8 +48,8 @@ struct config_source {
 
 /*
  * Begins to query the API server. `source` must not move until config_source_end(). Returns 0, or
- * -1: GRAFT_INVALID if label, node or folder is missing, or the label's name is invalid; the errors
- * of graft_cluster_open(). The loop and the log are those of `cluster`.
+ * -1: GRAFT_INVALID if label, node or directory is missing, or the label's name is invalid; the
+ * errors of graft_cluster_open(). The loop and the log are those of `cluster`.
  */
 int config_source_begin(struct config_source *source, const struct graft_cluster_sources *cluster,
 			struct graft_error *err);
@@ -60,7 +60,7 @@ int config_source_begin(struct config_source *source, const struct graft_cluster
  */
 int config_source_once(const struct config_source *source, const struct graft_cluster_sources *cluster,
 		       struct graft_arena *arena, const char **ret_path, struct graft_error *err);
-/* Reads the folder again, and reports its errors again. */
+/* Reads the directory again, and reports its errors again. */
 void config_source_look(struct config_source *source);
 /* Ends it. Does nothing if it has not begun. */
 void config_source_end(struct config_source *source);

@@ -307,7 +307,7 @@ static void places_changed(void *arg, short events)
 		schedule(discovery);
 }
 
-/* Watches the folder of a file, if there is one. Returns the watch, or -1. */
+/* Watches the directory of a file, if there is one. Returns the watch, or -1. */
 static int watch_folder_of(const struct discovery *discovery, const char *file)
 {
 	const char *slash = file ? strrchr(file, '/') : NULL;
@@ -330,8 +330,8 @@ static void watch_places(struct discovery *discovery)
 	(void)inotify_add_watch(fd, CAPS_FOLDER, FOLDER_EVENTS | IN_ONLYDIR);
 	discovery->output_watch = watch_folder_of(discovery, file_of(&discovery->config));
 	/*
-	 * A mounted ConfigMap gets a new link in its folder; the target of any other link can
-	 * change in its own folder.
+	 * A mounted ConfigMap gets a new link in its directory; the target of any other link can
+	 * change in its own directory.
 	 */
 	if (config[0] != '\0') {
 		(void)watch_folder_of(discovery, config);

@@ -113,14 +113,14 @@ struct plugin {
 	struct pod_leases leases; /* with --respect-leases */
 	struct clear_requests clear_requests;
 	struct graft_loop_watch folder_watch; /* inotify */
-	int folder_number;                    /* of the folder of the sockets there */
-	int kubelet_number;                   /* of the kubelet's own folder, in a registry; -1: it is not watched */
+	int folder_number;                    /* of the directory of the sockets there */
+	int kubelet_number;                   /* of the kubelet's own directory, in a registry; -1: it is not watched */
 	bool blind;                           /* inotify is not available */
-	bool waits_for_folder;                /* the kubelet's folder is missing, which was logged */
+	bool waits_for_folder;                /* the kubelet's directory is missing, which was logged */
 	struct timespec kubelet_made;         /* the kubelet's socket, while `blind` */
 	/* Separate timers, so that none can stop another: */
-	struct graft_loop_timer look;    /* for a missing folder */
-	struct graft_loop_timer kubelet; /* for the kubelet's folder, if it is a different one and missing */
+	struct graft_loop_timer look;    /* for a missing directory */
+	struct graft_loop_timer kubelet; /* for the kubelet's directory, if it is a different one and missing */
 	struct graft_loop_timer start;   /* for everything, if it could not be served */
 	struct graft_loop_timer lost;    /* serves sockets that were lost */
 	struct graft_loop_timer again;   /* examines the host */

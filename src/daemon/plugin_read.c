@@ -26,7 +26,7 @@ struct plugin_node *plugin_node_free(struct plugin_node *node)
 }
 
 /*
- * The folder of the sockets: the one that the kubelet searches by itself, if there is one,
+ * The directory of the sockets: the one that the kubelet searches by itself, if there is one,
  * otherwise that of its own socket.
  */
 static void choose_folder(struct plugin_node *node)
@@ -45,7 +45,7 @@ static void choose_folder(struct plugin_node *node)
 
 /*
  * SPEC kubernetes 4: each resource has a unique name that includes the vendor, since other vendors
- * use the same folder.
+ * use the same directory.
  */
 static const char *socket_path(const struct plugin_node *node, const struct graft_kube_resource *offer)
 {

@@ -184,8 +184,8 @@ static const char *with_underscores(const char *uid, struct graft_arena *arena)
 }
 
 /*
- * Where kubelets make the cgroups of pods, by cgroupfs and by systemd, also below the folder of a
- * kubelet in a container (kind).
+ * Where kubelets make the cgroups of pods, by cgroupfs and by systemd, also below the directory of
+ * a kubelet in a container (kind).
  */
 static const char *const usual_tops[] = { "/kubepods", "/kubepods.slice", "/kubelet/kubepods",
 					  "/kubelet.slice/kubelet-kubepods.slice" };

@@ -20,7 +20,7 @@
 struct pod_offer {
 	const struct graft_inventory *inventory;
 	const struct graft_kube_offer *offer;
-	const char *kubelet_folder; /* folder of its checkpoint */
+	const char *kubelet_folder; /* directory of its checkpoint */
 };
 
 struct pod_leases {

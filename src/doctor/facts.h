@@ -344,7 +344,7 @@ struct graft_health_cluster {
 	const char *directory;    /* of the kubelet: "/var/lib/kubelet" */
 	bool has_socket;          /* it has a socket for device plugins */
 	bool has_registry;        /* it has a directory in which it searches for plugins */
-	const char **sockets;     /* of NVIDIA's resources in these two folders: paths */
+	const char **sockets;     /* of NVIDIA's resources in these two directories: paths */
 	size_t n_sockets;
 	struct graft_health_plugin *plugins;
 	size_t n_plugins;
@@ -354,7 +354,7 @@ struct graft_health_cluster {
 	size_t n_resources;
 	const char **plugin_specs; /* CDI specs that a device plugin has written */
 	size_t n_plugin_specs;
-	bool has_operator;        /* the GPU Operator's folder is there */
+	bool has_operator;        /* the GPU Operator's directory is there */
 	const char **validations; /* files in it: "driver-ready" */
 	size_t n_validations;
 	struct graft_health_installer *installers;

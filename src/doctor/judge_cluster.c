@@ -10,7 +10,7 @@
 #include "base/strings.h"
 #include "doctor/judge_state.h"
 
-/* Only root sees the kubelet's folders and the sockets of processes. */
+/* Only root sees the kubelet's directories and the sockets of processes. */
 static bool is_blind(const struct graft_judge *judge)
 {
 	return judge->health->self.uid != 0 || judge->health->processes_hidden;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * look_cluster: the Kubernetes side of a host: the kubelet and its folders, the device plugin, and
- * the kubelet's records. Reads only files, so the kubelet may be down. Includes processes in
+ * look_cluster: the Kubernetes side of a host: the kubelet and its directories, the device plugin,
+ * and the kubelet's records. Reads only files, so the kubelet may be down. Includes processes in
  * containers, since the device plugin usually runs in one.
  */
 #include <ctype.h>

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "formats/cdi/cdi.h"
 
-/* A library that is mounted into one of the given folders. */
+/* A library that is mounted into one of the given directories. */
 struct graft_mounted_library {
 	const char *path;   /* in the container */
 	const char *soname; /* the file name if the library has none */
@@ -26,7 +26,7 @@ struct graft_mounted_libraries {
 	size_t n;
 	/*
 	 * Container paths of all other mounts: directories, nodes, files that are not libraries of
-	 * a folder
+	 * a directory
 	 */
 	const char **others;
 	size_t n_others;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * survey: opens the roots, and provides the functions with which the other files of this folder
+ * survey: opens the roots, and provides the functions with which the other files of this directory
  * read them. Decides where /proc and /dev are: a driver root that is a container's has its own, a
  * plain tree of driver files does not.
  */

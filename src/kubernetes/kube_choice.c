@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kube_choice: lists the folder and chooses. Does not read the files. */
+/* kube_choice: lists the directory and chooses. Does not read the files. */
 #include "kubernetes/kube_choice.h"
 
 #include <errno.h>

@@ -23,10 +23,10 @@ struct graft_kube_choice {
 
 /*
  * Chooses for a node whose label has this value (NULL or empty: it has none). *ret_path is the
- * file, "FOLDER/NAME", in the arena; "" for no file. Folders, and names that begin with ".." as in
- * mounted ConfigMaps, do not count. Returns 0, or -1: GRAFT_NOT_FOUND, listing the files, if none
- * has that name; the error of listing the folder; GRAFT_INVALID "no config was set, no default was
- * provided, and all fallbacks failed"; GRAFT_NO_MEMORY.
+ * file, "DIRECTORY/NAME", in the arena; "" for no file. Directories, and names that begin with ".."
+ * as in mounted ConfigMaps, do not count. Returns 0, or -1: GRAFT_NOT_FOUND, listing the files, if
+ * none has that name; the error of listing the directory; GRAFT_INVALID "no config was set, no
+ * default was provided, and all fallbacks failed"; GRAFT_NO_MEMORY.
  */
 int graft_kube_choose(const struct graft_kube_choice *choice, const char *value, struct graft_arena *arena,
 		      const char **ret_path, struct graft_error *err);

@@ -75,9 +75,9 @@ struct graft_kube_plugin_flags {
 	enum graft_kube_policy sharing_policy;
 	/* What follows has no key in the config file of the existing plugin. */
 	const char *kubelet_socket; /* empty: serve, but do not register */
-	const char *registry;       /* folder where the kubelet looks for plugins by itself; empty: register with it */
-	const char *listen;         /* address of metrics (daemon/http.h); empty: none */
-	const char *state_folder;   /* folder for state that is kept until the next boot */
+	const char *registry;     /* directory where the kubelet looks for plugins by itself; empty: register with it */
+	const char *listen;       /* address of metrics (daemon/http.h); empty: none */
+	const char *state_folder; /* directory for state that is kept until the next boot */
 	const char **cdi_feature_flags, **cdi_disabled_hooks;
 	size_t n_cdi_feature_flags, n_cdi_disabled_hooks;
 	bool cdi_late_mounts;    /* a hook mounts the files of a specification */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_search: compares folders with what an image's loader already searches. Knows only the
+ * loader_search: compares directories with what an image's loader already searches. Knows only the
  * image's facts and the edit.
  */
 #include "plan/loader_search.h"
@@ -39,8 +39,8 @@ static bool is_listed(const char *folder, const char *const *dirs, size_t n)
 }
 
 /*
- * Folders that were added earlier are missing, too: the file that names them is rewritten with what
- * is missing now.
+ * Directories that were added earlier are missing, too: the file that names them is rewritten with
+ * what is missing now.
  */
 static void note_missing_folders(struct graft_arena *arena, const struct graft_image *image, struct graft_edit *edit)
 {

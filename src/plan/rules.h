@@ -141,7 +141,7 @@ bool graft_plan_takes(const struct graft_planner *planner, const struct graft_li
 bool graft_plan_is_first(const struct graft_planner *planner, const struct graft_library *libraries, size_t i);
 
 /*
- * compat.c: appends the entries and folders of the image's CUDA compatibility libraries to an
+ * compat.c: appends the entries and directories of the image's CUDA compatibility libraries to an
  * LDCACHE edit; refuses the rest.
  */
 void graft_plan_compat(struct graft_planner *planner, struct graft_edit *edit);

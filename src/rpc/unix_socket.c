@@ -74,7 +74,7 @@ static int listen_and_rename(const struct socket_place *place, struct graft_unix
 	char own_name[64];
 	struct stat st;
 
-	/* The kubelet, which watches the folder, ignores names that begin with a dot (SPEC kubernetes 4). */
+	/* The kubelet, which watches the directory, ignores names that begin with a dot (SPEC kubernetes 4). */
 	(void)snprintf(own_name, sizeof(own_name), ".graft-%lld-%p", (long long)getpid(), (void *)s);
 	if (fstatat(place->directory_fd, place->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISSOCK(st.st_mode))
 		return -EEXIST;

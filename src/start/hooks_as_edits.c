@@ -28,7 +28,7 @@ static bool has_loader_configuration(const struct graft_image_root *root, const 
 	return graft_loader_is_musl(image) || graft_image_root_stat(root, "/etc/ld.so.conf", &st) == 0;
 }
 
-/* Whether the folder holds the image's compatibility libraries, all of which have been read. */
+/* Whether the directory holds the image's compatibility libraries, all of which have been read. */
 static bool is_compat_folder(const struct graft_image *image, const char *folder)
 {
 	size_t length = strlen(folder);
@@ -64,8 +64,8 @@ static bool is_volume_at(const struct graft_start *create, const char *folder)
 }
 
 /*
- * Whether the plan adds a folder to the loader's search path that may hold libraries, of the image
- * or of a volume, that has not been read yet.
+ * Whether the plan adds a directory to the loader's search path that may hold libraries, of the
+ * image or of a volume, that has not been read yet.
  */
 static bool has_new_folder(const struct graft_start *create, const struct graft_image_root *root,
 			   const struct graft_image *image, const struct graft_plan *plan)
@@ -120,8 +120,8 @@ static bool has_mounted_folder(const struct graft_image_root *root, const struct
 }
 
 /*
- * Whether the specification mounts a library into one of the folders under another name of that
- * folder.
+ * Whether the specification mounts a library into one of the directories under another name of that
+ * directory.
  */
 static bool has_hidden_library(const struct graft_image_root *root, const struct graft_mounted_libraries *libraries,
 			       const char *const *folders, size_t n_folders, struct graft_arena *arena)
@@ -141,8 +141,8 @@ static bool has_hidden_library(const struct graft_image_root *root, const struct
 }
 
 /*
- * The directories that the loader will search: the hooks' folders and, for a cache, those of the
- * image, where the specification may mount libraries as well.
+ * The directories that the loader will search: the hooks' directories and, for a cache, those of
+ * the image, where the specification may mount libraries as well.
  */
 static const char **list_folders(const struct graft_start *create, const struct graft_hook_work *work,
 				 const struct graft_image *image, size_t *ret_n)

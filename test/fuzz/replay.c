@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay: feeds every file of a corpus folder to a fuzz target, and cuts of it at every length (a parser must survive a
+ * replay: feeds every file of a corpus directory to a fuzz target, and cuts of it at every length (a parser must survive a
  * file that ends early). One TAP line per file. Built with sanitizers in ./check, so a finding ends the program.
  */
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * golden: what each container would get on each host, compared with the bytes that are kept. A case is data: a host is a folder of hosts/ with
+ * golden: what each container would get on each host, compared with the bytes that are kept. A case is data: a host is a directory of hosts/ with
  * its inventory.json (or detection-error.txt: such a host gets no further), a request is a file of requests/ (asked of every host) or of
  * hosts/HOST/requests/ (asked of that one). REQUEST.policy.json beside a request replaces policy.json. The answer is in
  * plans/HOST/REQUEST.plan; for the request oci-gpu0 what becomes of the configuration of `runc spec` is beside it, in REQUEST.config.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nri: what containers get through NRI on the hosts of this folder: each row of the table, as the edits that an engine gets or the message
+ * nri: what containers get through NRI on the hosts of this directory: each row of the table, as the edits that an engine gets or the message
  * that the pod's events show, compared with nri/NAME. The edits are written as a CDI device.
  *
  *	nri FOLDER [--update]

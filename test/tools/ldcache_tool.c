@@ -5,7 +5,7 @@
  *	ldcache_tool rewrite IN OUT                             reads a cache and writes it again
  *	ldcache_tool state ROOT                                 prints "merge" or "rebuild"
  *	ldcache_tool refresh ROOT STATE [-m DIR] [NAME=PATH]... makes the loader of a root find libraries; STATE: merge, rebuild, auto;
- *	                                                        -m: a folder that the root's configuration does not search
+ *	                                                        -m: a directory that the root's configuration does not search
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ static int rewrite(const char *in, const char *out)
 	return 0;
 }
 
-/* The folder of a path, once. */
+/* The directory of a path, once. */
 static void add_folder(struct graft_arena *arena, struct graft_edit *edit, const char *path)
 {
 	const char *folder = graft_arena_strndup(arena, path, (size_t)(strrchr(path, '/') - path));

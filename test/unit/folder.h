@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder: fills and lists the folder of a test, and removes it with all that is in it, without a shell. */
+/* folder: fills and lists the directory of a test, and removes it with all that is in it, without a shell. */
 #ifndef TEST_UNIT_FOLDER_H
 #define TEST_UNIT_FOLDER_H
 
@@ -26,7 +26,7 @@ static inline int test_remove_folder(const char *path)
 	return nftw(path, test_remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Makes the folders on the way to a path below the folder `at`. */
+/* Makes the directories on the way to a path below the directory `at`. */
 static inline void test_make_parents(int at, const char *path)
 {
 	char parent[1024];
@@ -39,7 +39,7 @@ static inline void test_make_parents(int at, const char *path)
 	}
 }
 
-/* Writes a file below the folder `at`, and makes the folders on the way. */
+/* Writes a file below the directory `at`, and makes the directories on the way. */
 static inline void test_put_bytes(int at, const char *path, const void *bytes, size_t n)
 {
 	auto_close int fd = -1;
@@ -55,7 +55,7 @@ static inline void test_put(int at, const char *path, const char *text)
 	test_put_bytes(at, path, text, strlen(text));
 }
 
-/* How many names a folder has. */
+/* How many names a directory has. */
 static inline int test_count_names(const char *path)
 {
 	auto_dir DIR *directory = opendir(path);

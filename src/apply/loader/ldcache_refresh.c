@@ -29,7 +29,7 @@ struct refresh {
 
 struct graft_loader_additions graft_ldcache_additions(const struct graft_edit *edit)
 {
-	bool musl = edit->musl_path_file != NULL; /* its folders are not in any configuration of ldconfig */
+	bool musl = edit->musl_path_file != NULL; /* its directories are not in any configuration of ldconfig */
 
 	return (struct graft_loader_additions){ .entries = edit->entries,
 						.n_entries = edit->n_entries,

@@ -34,7 +34,7 @@ static int run_hook_sequence(void *context, int argc, char **argv)
 		hook->rootfs = one.rootfs;
 		hook->known_root = one.known_root;
 		/*
-		 * The last cache replaces all earlier ones, so it must list the folders of all
+		 * The last cache replaces all earlier ones, so it must list the directories of all
 		 * specifications.
 		 */
 		hook->folders = one.folders;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * update_ldcache: makes the container's loader find the libraries in the given folders (SPEC
+ * update_ldcache: makes the container's loader find the libraries in the given directories (SPEC
  * ctk-and-cdi 2.3). No ldconfig is run, neither the host's nor the image's: the whole cache is
  * rebuilt as ldconfig would build it (docs/ld-so-cache.md), and musl's search path is extended.
  */

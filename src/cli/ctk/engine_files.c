@@ -18,7 +18,7 @@
 #define NEW_MODE 0644
 
 /*
- * The backup of a file that did not exist. If folders were missing too, a second line has the
+ * The backup of a file that did not exist. If directories were missing too, a second line has the
  * uppermost of them, so that undo removes what was created.
  */
 #define NO_FILE   "# nvidia-ctk: there was no such file\n"
@@ -106,9 +106,9 @@ static int put_engine_file(const char *path, const struct graft_engine_text *tex
 	return 0;
 }
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
-/* The uppermost folder above `path` that does not exist, or NULL. */
+/* The uppermost directory above `path` that does not exist, or NULL. */
 static const char *missing_folder(const char *path, struct graft_arena *arena)
 {
 	const char *folder = path, *missing = NULL;
@@ -119,7 +119,7 @@ static const char *missing_folder(const char *path, struct graft_arena *arena)
 	return missing;
 }
 
-/* The folder that the backup of `path` names, or NULL. */
+/* The directory that the backup of `path` names, or NULL. */
 static const char *folder_in_backup(const char *backup, struct graft_arena *arena)
 {
 	const size_t start = strlen(NO_FILE NO_FOLDER);
@@ -133,8 +133,8 @@ static const char *folder_in_backup(const char *backup, struct graft_arena *aren
 }
 
 /*
- * Removes the folders from that of `path` up to `last`, as long as they are empty. Errors are
- * ignored: a remaining folder does no harm. The backup may have been edited, so `last` has to be
+ * Removes the directories from that of `path` up to `last`, as long as they are empty. Errors are
+ * ignored: a remaining directory does no harm. The backup may have been edited, so `last` has to be
  * above `path`.
  */
 static void remove_folders(const char *path, const char *last, struct graft_arena *arena)
@@ -238,7 +238,7 @@ int ctk_engine_files_save(const struct ctk_engine_save *saves, size_t n, struct 
 	}
 	for (size_t i = 0; i < n; i++)
 		drop_backup(&around[i], saves[i].drop);
-	/* The folder of the first file may be above that of the second. */
+	/* The directory of the first file may be above that of the second. */
 	for (size_t i = n; i-- > 0;) {
 		if (saves[i].drop)
 			remove_folders(saves[i].edit->file->path, around[i].folder, arena);

@@ -289,9 +289,9 @@ static int has_trace(const struct work *work, const struct graft_engine_file *fi
 }
 
 /*
- * SPEC ctk-and-cdi 1.1 "Flow": missing folders are created, since image builders rely on that. A
- * mistyped path would leave folders that no engine reads, so warn about a path that the user gave.
- * An engine may not have the folder of drop-ins yet.
+ * SPEC ctk-and-cdi 1.1 "Flow": missing directories are created, since image builders rely on that.
+ * A mistyped path would leave directories that no engine reads, so warn about a path that the user
+ * gave. An engine may not have the directory of drop-ins yet.
  */
 static void warn_of_new_folder(const struct work *work, const struct graft_engine_edit *edit)
 {

@@ -80,7 +80,7 @@ static int copy_part(const struct installer_stage *stage, const char *source, co
 	return rc < 0 ? graft_fail_errno(err, -rc, "failed to install %s", name) : 0;
 }
 
-/* The first of the folders below the source root that has the file; NULL: none. */
+/* The first of the directories below the source root that has the file; NULL: none. */
 static const char *find_source(const struct installer_stage *stage, const char *const *folders, const char *name)
 {
 	struct stat st;

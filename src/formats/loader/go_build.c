@@ -76,7 +76,7 @@ static const char *find_module(struct bytes text, const char *module, struct gra
 			found = take_until(&line, '\t');
 		is_previous = is_module;
 	}
-	/* A module that is replaced by a folder has no version. */
+	/* A module that is replaced by a directory has no version. */
 	if (!found.at || found.at == found.end || *found.at != 'v')
 		return NULL;
 	return graft_arena_strndup(arena, (const char *)found.at + 1, (size_t)(found.end - found.at) - 1);

@@ -534,7 +534,7 @@ static void test_nothing_was_missing(void **state)
 }
 
 /*
- * An up-to-date cache has libraries of a folder that is no longer searched: it is rebuilt, and no
+ * An up-to-date cache has libraries of a directory that is no longer searched: it is rebuilt, and no
  * link of the image changes.
  */
 static void test_records_of_before(void **state)

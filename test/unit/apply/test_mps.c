@@ -13,7 +13,7 @@
 #define DAEMON "nvidia-cuda-mps-control"
 #define NOBODY 65534
 
-/* A folder with a program of the daemon's name, which prints a line and waits for ever. */
+/* A directory with a program of the daemon's name, which prints a line and waits for ever. */
 struct program {
 	char folder[32], path[64];
 };

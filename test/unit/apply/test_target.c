@@ -6,7 +6,7 @@
 #include "apply/namespace/target.h"
 #include "folder.h"
 
-/* A process that has ended and was not reaped: its folder can be opened, and its namespaces cannot. */
+/* A process that has ended and was not reaped: its directory can be opened, and its namespaces cannot. */
 static pid_t make_zombie(void)
 {
 	pid_t pid = fork();

@@ -371,7 +371,7 @@ static const char *pod_variable(const char *name)
 	return port;
 }
 
-/* As in a pod: variables, and the folder of the service account. */
+/* As in a pod: variables, and the directory of the service account. */
 static void test_in_cluster(void **state)
 {
 	struct graft_cluster_sources sources = { .loop = &world.loop, .kubeconfig = "", .variable = pod_variable };

@@ -306,7 +306,7 @@ static void test_server_is_away(void **state)
 		warning = strstr(world.warnings, "Failed to connect");
 	assert_non_null(warning);
 	assert_null(strstr(warning + 10, "Failed to connect"));
-	/* The new one knows nothing: the node is gone, until it is there again. */
+	/* The new one knows nothing: the node is gone, until it is back. */
 	assert_true(world_serve());
 	assert_true(wait_for("absent"));
 	assert_int_equal(world_send("POST", NODES, "{\"metadata\": {\"name\": \"a\", \"labels\": {\"x\": \"9\"}}}"),

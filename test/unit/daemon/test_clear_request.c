@@ -92,7 +92,7 @@ static void turn_until_taken(struct desk *desk, const char *taken, int64_t ms)
 	assert_string_equal(desk->taken, taken);
 }
 
-/* Somebody removes the folders, twice: requests are taken at once even so. */
+/* Somebody removes the directories, twice: requests are taken at once even so. */
 static void test_removed(void **state)
 {
 	struct desk desk;

@@ -165,7 +165,7 @@ static void test_mig(void **state)
 }
 
 /*
- * The GPU's folder in procfs is another one: the driver was loaded again, or the GPU was removed
+ * The GPU's directory in procfs is another one: the driver was loaded again, or the GPU was removed
  * for a while.
  */
 static void test_place(void **state)
@@ -306,7 +306,7 @@ static void write_text(const char *directory, const char *name, const char *text
 	assert_int_equal(fclose(file), 0);
 }
 
-/* The GPU's folder in procfs is made anew, under another number. */
+/* The GPU's directory in procfs is made anew, under another number. */
 static void replace_place(const struct ward *ward)
 {
 	char other[170];

@@ -499,7 +499,7 @@ int main(int argc, char **argv)
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
 	int length = slash ? (int)(slash - argv[0]) : 1;
 
-	/* The stubs are built in the folder of their source, below that of this program. */
+	/* The stubs are built in the directory of their source, below that of this program. */
 	(void)snprintf(stub_path, sizeof(stub_path), "%.*s/host/libstub_nvml.so", length, slash ? argv[0] : ".");
 	(void)snprintf(stub_old_path, sizeof(stub_old_path), "%.*s/host/libstub_nvml_old.so", length,
 		       slash ? argv[0] : ".");
