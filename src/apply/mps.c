@@ -293,7 +293,7 @@ static int run_program(struct program *program, struct graft_error *err)
 		return -1;
 	if (status != 0)
 		return graft_fail(err, GRAFT_PROGRAM, 0, "%s failed with exit status %d: %.300s", program->name, status,
-				  program->output[0] != '\0' ? program->output : "it said nothing");
+				  program->output[0] != '\0' ? program->output : "(no output)");
 	return 0;
 }
 

@@ -211,7 +211,7 @@ static int refuse_logins(struct kubeconfig *kube, const struct graft_tree_value 
 		const char *key, *why;
 	} refused[] = {
 		{ "exec",
-		  "exec is not supported: no login program is ever run; use a client certificate, token or tokenFile" },
+		  "exec is not supported: Graft runs no login programs; use a client certificate, token or tokenFile" },
 		{ "auth-provider", "auth-provider is not supported; use a client certificate, token or tokenFile" },
 		{ "username", "username and password are not supported; use a client certificate, token or tokenFile" },
 		{ "as", "impersonation (as) is not supported" },

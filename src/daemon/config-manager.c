@@ -35,7 +35,7 @@ static void choice_impossible(void *arg, const struct graft_error *err)
 		manager->err = *err;
 		graft_loop_stop(&manager->loop);
 	} else {
-		manager_warn(manager, err, "nothing is changed");
+		manager_warn(manager, err, "nothing was changed");
 	}
 }
 
@@ -47,9 +47,9 @@ static void send_signal(const struct manager *manager, const struct timespec *ch
 	size_t n;
 
 	if (config_link_signal("/proc", flags->process, flags->signal, changed, &n, &err) < 0)
-		manager_warn(manager, &err, "it keeps its old configuration");
+		manager_warn(manager, &err, "it may still use its old configuration");
 	else if (n == 0 && changed)
-		graft_debug(manager->log, "%s has read it", flags->process);
+		graft_debug(manager->log, "no process %s needs the signal", flags->process);
 	else if (n == 0)
 		graft_warn(manager->log,
 			   "found no process %s to send signal %d to: it must be running, and the pod must have "

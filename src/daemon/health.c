@@ -90,7 +90,7 @@ static void end_flood(struct health *health, enum health_end end)
 	health->flooded = false;
 	health->n_ended[end]++;
 	health->n_changes++;
-	graft_info(health->options.log, "GPUs are judged separately again: %s", end_texts[end]);
+	graft_info(health->options.log, "no longer treating all GPUs as unhealthy: %s", end_texts[end]);
 }
 
 /* Merges the faults of a GPU's MIG devices into one. Returns whether that made room. */

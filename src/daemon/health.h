@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * health: which GPUs have failed, without waking a GPU (SPEC kubernetes 6.8): from what the driver
- * writes to the kernel log, and from the presence of a GPU's PCI device, its folder in procfs and
- * its device node.
+ * writes to the kernel log, and from the presence of a GPU's PCI device, its directory in procfs
+ * and its device node.
  *
  * The log of this boot is read from its beginning, so that a restarted plugin knows what its
  * predecessor knew. The log does not always say how a fault ended; a file records observed
@@ -28,17 +28,17 @@
 #define HEALTH_CAUSE_LIST(X)                                               \
 	X(XID, "xid", "Xid")                                               \
 	X(PCI, "pci-device", "its PCI device is gone, or does not answer") \
-	X(DRIVER, "driver", "the driver does not have it")                 \
+	X(DRIVER, "driver", "the driver does not list it")                 \
 	X(NODE, "device-node", "its device node is gone")                  \
-	X(NVML, "nvml", "NVML gets no answer from it")                     \
+	X(NVML, "nvml", "it does not answer NVML")                         \
 	X(TABLE, "too-many", "more GPUs have failed than can be remembered")
 /* How a fault ends. */
 #define HEALTH_END_LIST(X)                                          \
 	X(RESET, "reset", "the driver no longer needs to reset it") \
 	X(LOADED, "loaded", "the driver was loaded again")          \
 	X(FOUND, "found", "the kernel has found it again")          \
-	X(BOUND, "bound", "the driver has it again")                \
-	X(RETURNED, "returned", "it is there again")                \
+	X(BOUND, "bound", "the driver lists it again")              \
+	X(RETURNED, "returned", "it is back")                       \
 	X(CLEARED, "administrator", "cleared by the administrator") \
 	X(UNCHECKED, "configuration", "no longer checked")
 
@@ -50,7 +50,7 @@ extern const char *const health_cause_names[HEALTH_CAUSES], *const health_end_na
 
 /*
  * Identifies one binding of the driver to a GPU, by the inode numbers of its link in sysfs (reused
- * cyclically) and of its folder in procfs (may be reused). 0 = not bound.
+ * cyclically) and of its directory in procfs (may be reused). 0 = not bound.
  */
 struct health_place {
 	uint64_t bound, procfs;

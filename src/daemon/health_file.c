@@ -43,7 +43,7 @@ static const struct graft_field fault_fields[] = {
 	NUMBER("number", U32, FAULT(number), "the Xid"),
 	NUMBER("sequence", U64, FAULT(sequence), "number of the record in the kernel log"),
 	GRAFT_F_U64(struct health_fault, place.bound, false, "inode of the driver's link in sysfs when it failed"),
-	GRAFT_F_U64(struct health_fault, place.procfs, false, "inode of its folder in procfs when it failed"),
+	GRAFT_F_U64(struct health_fault, place.procfs, false, "inode of its directory in procfs when it failed"),
 };
 static const struct graft_field mark_fields[] = {
 	NUMBER("domain", U32, MARK(domain), "of the GPU's PCI address"),

@@ -90,7 +90,7 @@ static void start_nvml_watcher(void *arg)
 	struct graft_error err = { .status = GRAFT_OK };
 
 	if (is_alive(nvml->child.pid)) {
-		start_again(nvml, "the process that asked NVML is stuck in the driver");
+		start_again(nvml, "the process that watches through NVML is stuck in the driver");
 		return;
 	}
 	if (graft_kube_watch_nvml(nvml->flags, nvml->log, nvml->inventory, &nvml->child, &err) < 0) {

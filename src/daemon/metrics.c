@@ -49,7 +49,7 @@ static void write_registrations(const struct plugin *plugin, struct graft_buffer
 
 static void write_calls(const struct plugin *plugin, struct graft_buffer *out)
 {
-	metric_head(out, "calls_total", "counter", "Calls of the kubelet.");
+	metric_head(out, "calls_total", "counter", "Calls by the kubelet.");
 	for (size_t i = 0; i < plugin->node->n_resources * PLUGIN_METHODS; i++) {
 		const struct plugin_resource *resource = &plugin->node->resources[i / PLUGIN_METHODS];
 		const struct plugin_calls *calls = &resource->calls[i % PLUGIN_METHODS];
@@ -77,13 +77,13 @@ static void write_health(const struct plugin *plugin, struct graft_buffer *out)
 {
 	const struct health *health = &plugin->health;
 
-	metric_head(out, "xids_total", "counter", "Xid messages in the kernel log since boot, for whatever reason.");
+	metric_head(out, "xids_total", "counter", "Xid messages in the kernel log since boot, whatever their cause.");
 	graft_buffer_printf(out, METRIC "xids_total %" PRIu64 "\n", health->n_xids);
 	metric_head(out, "nvml_xids_total", "counter", "Xids that NVML has reported, with --health=nvml.");
 	graft_buffer_printf(out, METRIC "nvml_xids_total %" PRIu64 "\n", health->n_nvml_xids);
 	metric_head(out, "nvml_watched", "gauge", "Whether NVML is asked about the health of GPUs.");
 	graft_buffer_printf(out, METRIC "nvml_watched %d\n", health_nvml_runs(&plugin->nvml));
-	metric_head(out, "gpu_unhealthy", "gauge", "A GPU that is not offered, and why.");
+	metric_head(out, "gpu_unhealthy", "gauge", "A GPU that is offered as unhealthy, and why.");
 	for (size_t i = 0; i < health->n_faults; i++) {
 		const struct health_fault *fault = &health->faults[i];
 

@@ -33,7 +33,7 @@ static const char *daemons_state(const void *arg)
 {
 	const struct mps_program *program = arg;
 
-	return program->program.begun ? "nothing is changed" : "no daemon is started";
+	return program->program.begun ? "nothing was changed" : "no daemon is started";
 }
 
 static int run_mps(const struct graft_kube_sources *sources, const struct graft_kube_config *config,

@@ -92,7 +92,7 @@ int mps_host_lock(const struct mps_host *host, int *ret_fd, struct graft_error *
 		if (fd < 0 || errno != EWOULDBLOCK)
 			return graft_fail_errno(err, errno, "cannot lock %s", host->root);
 		(void)graft_fail(err, GRAFT_BUSY, 0, "another mps-control-daemon uses %s", host->root);
-		return graft_with_hint(err, "Run one of them: the service of the node, or the one in a pod.");
+		return graft_with_hint(err, "Run only one: either the service of the node or the one in a pod.");
 	}
 	*ret_fd = TAKE_FD(fd);
 	return 0;
@@ -302,7 +302,7 @@ static void daemon_has_ended(struct mps_daemon *daemon)
 	unwatch(daemon);
 	daemon->running = false;
 	remove_started(daemon);
-	graft_warn(daemon->host->log, "%s: the MPS daemon, process %d, has ended, and its programs with it",
+	graft_warn(daemon->host->log, "%s: the MPS daemon, process %d, has ended, and so have its programs",
 		   daemon->plan.resource, (int)daemon->pid);
 	daemon->pid = 0;
 	daemon->host->ended(daemon->host->arg);
@@ -355,8 +355,8 @@ static void set_modes(const struct mps_daemon *daemon, const struct graft_mps *m
 
 	for (size_t i = 0; i < daemon->plan.n_gpus; i++) {
 		if (graft_mps_set_mode(mps, daemon->plan.gpus[i].uuid, GRAFT_MPS_SHARED, &why) < 0)
-			graft_warn(daemon->host->log, "%s keeps its compute mode: %s", daemon->plan.gpus[i].uuid,
-				   GRAFT_ERROR_TEXT(&why));
+			graft_warn(daemon->host->log, "cannot set the compute mode of %s: %s",
+				   daemon->plan.gpus[i].uuid, GRAFT_ERROR_TEXT(&why));
 		graft_error_clear(&why);
 	}
 }
@@ -460,7 +460,7 @@ static void stop_in(const struct mps_daemon *daemon, const struct graft_mps *mps
 
 	if (graft_mps_pid(mps) > 0 || graft_mps_ask(mps, "get_server_list", &answer, &why) == 0) {
 		if (graft_mps_quit(mps, &why) < 0)
-			graft_warn(daemon->host->log, "%s: the MPS daemon: %s", daemon->plan.resource,
+			graft_warn(daemon->host->log, "%s: cannot end the MPS daemon: %s", daemon->plan.resource,
 				   GRAFT_ERROR_TEXT(&why));
 		else
 			graft_info(daemon->host->log, "%s: MPS daemon ended", daemon->plan.resource);

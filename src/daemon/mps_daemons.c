@@ -163,7 +163,7 @@ static bool waits_for_gpu(const struct graft_log *log, const struct graft_kube_c
 	if (sharing != GRAFT_KUBE_MPS)
 		graft_info(log, "no resource is shared by MPS: waiting for another configuration");
 	else if (plan->n_daemons == 0)
-		graft_info(log, "no GPU is to be shared by MPS: waiting for one");
+		graft_info(log, "there is no GPU to share by MPS: waiting for one");
 	return sharing == GRAFT_KUBE_MPS && plan->n_daemons == 0;
 }
 

@@ -67,7 +67,7 @@ static int ask_for_uuids(const struct graft_host_options *options, struct graft_
 	if (has_all_uuids(inventory) ||
 	    graft_kube_facts(options, NULL, GRAFT_KUBE_ASK_UNSETTLED, inventory, arena, &kept, &why) == 0)
 		return 0;
-	graft_warn(log, "the names of some devices are unknown: %s", GRAFT_ERROR_TEXT(&why));
+	graft_warn(log, "the UUIDs of some devices are unknown: %s", GRAFT_ERROR_TEXT(&why));
 	return why.status == GRAFT_NO_MEMORY ? graft_fail_memory(err) : 0;
 }
 
@@ -157,7 +157,7 @@ static void take_inventory(struct nri_host *host)
 	int rc = graft_kube_question_take(&host->question, &answer, &n, &said);
 
 	if (rc > 0)
-		(void)graft_fail(&said, GRAFT_IO, 0, "the process that reads the host has ended without an answer");
+		(void)graft_fail(&said, GRAFT_IO, 0, "the process that reads the host ended without an answer");
 	if (rc == 0)
 		(void)graft_inventory_read(answer, n, &inventory, &said);
 	if (!inventory)

@@ -211,8 +211,8 @@ static int add_nri_hook(const struct graft_cdi_hook *hook, struct graft_arena *a
 	const char *own = graft_spec_hook_variable(hook->path);
 
 	if (!list || hook->path[0] != '/')
-		return graft_fail(err, GRAFT_UNSUPPORTED, 0, "a hook of stage '%.60s', program '%.200s'", hook->stage,
-				  hook->path);
+		return graft_fail(err, GRAFT_UNSUPPORTED, 0,
+				  "NRI cannot add a hook of stage '%.60s' (program '%.200s')", hook->stage, hook->path);
 	message = graft_rpc_new(&nri__pkg__api__v1alpha1__hook__descriptor, arena);
 	place = message ? graft_arena_push(arena, list, n, sizeof(**list)) : NULL;
 	if (!place)

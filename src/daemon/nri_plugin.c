@@ -276,7 +276,7 @@ static void connect_now(void *arg)
 	int fd;
 
 	if (plugin->connected) {
-		(void)graft_fail(&err, GRAFT_TIMEOUT, 0, "the engine has not registered the plugin");
+		(void)graft_fail(&err, GRAFT_TIMEOUT, 0, "the engine did not register the plugin in time");
 		lose_link(plugin, &err);
 		return;
 	}
@@ -302,7 +302,7 @@ static void host_renewed(void *arg)
 static int check_index(const char *index, struct graft_error *err)
 {
 	if (strlen(index) != 2 || !isdigit((unsigned char)index[0]) || !isdigit((unsigned char)index[1]))
-		return graft_fail(err, GRAFT_INVALID, 0, "the plugin's index '%.20s' is not 00 to 99", index);
+		return graft_fail(err, GRAFT_INVALID, 0, "invalid plugin index '%.20s'; allowed: 00 to 99", index);
 	return 0;
 }
 

@@ -84,7 +84,7 @@ static void refuse_nri_request(struct nri_request *request, enum nri_result resu
 	graft_error_flatten(said);
 	graft_utf8_mend(said);
 	if (request->existing) {
-		graft_debug(plugin->log, "not known whether it has its devices: %s", said);
+		graft_debug(plugin->log, "it is unknown whether it has its devices: %s", said);
 	} else {
 		graft_ttrpc_link_refuse(&plugin->link, request->stream, GRAFT_RPC_UNKNOWN, said);
 		count_request(request, result);
@@ -469,7 +469,7 @@ void nri_request_synchronize(void *service, struct graft_ttrpc_call *call)
 	answer.more = message->more;
 	graft_ttrpc_link_reply(&plugin->link, call->stream, &answer.base);
 	if (!keep_part(plugin, call))
-		graft_warn(plugin->log, "the engine has too many containers to see whether each has its devices");
+		graft_warn(plugin->log, "the engine has too many containers to check whether each has its devices");
 	if (more)
 		return;
 	look_at_parts(plugin);

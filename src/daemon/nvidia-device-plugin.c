@@ -41,7 +41,7 @@ static const char *plugin_state(const void *arg)
 {
 	const struct daemon *daemon = arg;
 
-	return daemon->plugin.node ? "nothing is changed" : "nothing is offered";
+	return daemon->plugin.node ? "nothing was changed" : "nothing is offered";
 }
 
 static void plugin_is_ready(void *arg, const struct graft_error *err)

@@ -104,7 +104,7 @@ static void start_serving(void *arg)
 
 static void look_at_host(struct plugin *plugin, enum graft_kube_ask ask);
 
-/* --- the kubelet's folder --- */
+/* --- the kubelet's directory --- */
 
 static void watch_folder(void *arg);
 
@@ -183,7 +183,7 @@ static void folder_changed(void *arg, short events)
 			memcpy(&event, bytes + at, sizeof(event));
 			/* An event lost from a full queue may be the kubelet's start. */
 			new_kubelet |= (event.mask & IN_Q_OVERFLOW) != 0;
-			/* The folder may come back; the timer will find it. */
+			/* The directory may come back; the timer will find it. */
 			if ((event.mask & IN_IGNORED) != 0 && event.wd == plugin->kubelet_number)
 				graft_loop_set_timer(plugin->loop, &plugin->kubelet, BLIND_MS);
 			gone |= (event.mask & (IN_DELETE_SELF | IN_MOVE_SELF)) != 0 &&
@@ -206,7 +206,7 @@ static void folder_changed(void *arg, short events)
 }
 
 /*
- * With a registry, the kubelet's own socket is in another folder, which is watched only for the
+ * With a registry, the kubelet's own socket is in another directory, which is watched only for the
  * kubelet's start. It does not exist before the first start of a node's first kubelet. Returns
  * whether it exists.
  */
@@ -257,7 +257,7 @@ static void look_without_events(struct plugin *plugin)
 }
 
 /*
- * Without inotify, whose instances other processes may have used up, checks the folder every two
+ * Without inotify, whose instances other processes may have used up, checks the directory every two
  * seconds.
  */
 static void serve_blind(struct plugin *plugin, int sys)
@@ -284,7 +284,7 @@ static void wait_for_folder(struct plugin *plugin)
 	graft_loop_set_timer(plugin->loop, &plugin->look, FOLDER_AGAIN_MS);
 }
 
-/* Waits for a folder that does not exist yet; until then there is nothing else to do. */
+/* Waits for a directory that does not exist yet; until then there is nothing else to do. */
 static void watch_folder(void *arg)
 {
 	struct plugin *plugin = arg;
@@ -331,7 +331,7 @@ static void clear_health(void *arg, const char *name)
 	if (!all && !graft_pci_parse(name, &address))
 		graft_warn(plugin->log, "--clear-health: '%s' is not a PCI address", name);
 	else if (!health_clear(&plugin->health, all ? NULL : name))
-		graft_info(plugin->log, "--clear-health: %s has nothing to clear", all ? "any GPU" : name);
+		graft_info(plugin->log, "--clear-health: found no failure of %s", all ? "any GPU" : name);
 }
 
 bool plugin_find_nodes(struct plugin *plugin)
@@ -527,7 +527,7 @@ static void do_later(struct plugin *plugin)
 static void change_nothing(struct plugin *plugin, const struct plugin_node *node, const struct graft_error *err)
 {
 	if (!node && plugin->failed_ms == 0)
-		plugin_warn(plugin, "nothing is changed", err, "");
+		plugin_warn(plugin, "nothing was changed", err, "");
 	if (node) {
 		plugin->node->facts.unsettled = node->facts.unsettled;
 		plugin->node->facts.wait_s = node->facts.wait_s;
@@ -571,7 +571,7 @@ static void all_is_read(struct plugin *plugin, struct plugin_node *take_node, co
 		if (!first)
 			graft_info(plugin->log, "reread configuration and host");
 	} else {
-		plugin_warn(plugin, first ? "nothing is offered" : "nothing is changed", err, "; trying again later");
+		plugin_warn(plugin, first ? "nothing is offered" : "nothing was changed", err, "; trying again later");
 		plugin->pending = true;
 		plugin->failed_ms = 0;
 		plan_next_look(plugin, -1, true);

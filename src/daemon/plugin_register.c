@@ -157,7 +157,7 @@ static bool is_overruled(struct plugin_resource *resource, const struct timespec
 	resource->overruled_rival = *rival_made;
 	resource->n_contested = 0;
 	graft_warn(resource->plugin->log,
-		   "%s: the kubelet does not watch this resource, and the other device plugin had lost it before: "
+		   "%s: the kubelet does not watch this resource, which the other device plugin had already lost: "
 		   "offering it again",
 		   resource->offer->name);
 	return true;

@@ -27,7 +27,7 @@ int program_print(const char *name, struct graft_buffer *text)
 	(void)fputs(graft_buffer_text(text), stdout);
 	graft_buffer_done(text);
 	if (fflush(stdout) != 0 || failed) {
-		(void)fprintf(stderr, "%s: could not write everything\n", name);
+		(void)fprintf(stderr, "%s: cannot write to standard output\n", name);
 		return 1;
 	}
 	return 0;

@@ -38,8 +38,7 @@
 
 static int fail_confine(int sys, const char *what, struct graft_error *err)
 {
-	return graft_fail(err, GRAFT_PERMISSION, sys, "the reader of the container's image cannot be confined: %s",
-			  what);
+	return graft_fail(err, GRAFT_PERMISSION, sys, "cannot confine the process that reads the image: %s", what);
 }
 
 /* ---- mounts, descriptors, root ---- */
@@ -347,7 +346,7 @@ int graft_confine(struct graft_image_root *root, int out_fd, struct graft_error 
 		return -1;
 	/* SECURITY: it may read files that others may not read, so it must not see the host. */
 	if (!is_rooted && !is_restricted && graft_caps_hold(GRAFT_CAPS_READER))
-		return fail_confine(EPERM, "there is neither chroot nor Landlock", err);
+		return fail_confine(EPERM, "neither chroot nor Landlock is available", err);
 	/*
 	 * A filter cannot inspect the flags of openat2: allow it only where something else prevents
 	 * writing.

@@ -36,9 +36,8 @@
 static const struct graft_field link_fields[] = {
 	GRAFT_F_STRING(struct graft_loader_link, directory, true, "directory of the link"),
 	GRAFT_F_STRING(struct graft_loader_link, name, true, "its name"),
-	GRAFT_F_STRING(struct graft_loader_link, text, false, "its new destination; nothing: it must be removed"),
-	GRAFT_F_STRING(struct graft_loader_link, old_text, false,
-		       "its present destination; nothing: it does not exist"),
+	GRAFT_F_STRING(struct graft_loader_link, text, false, "its new destination; absent: it must be removed"),
+	GRAFT_F_STRING(struct graft_loader_link, old_text, false, "its present destination; absent: it does not exist"),
 };
 static const struct graft_record link_record = { "loader_link", sizeof(struct graft_loader_link), link_fields,
 						 GRAFT_COUNT(link_fields) };
@@ -282,9 +281,9 @@ static int include_own_conf(const struct work *work, struct graft_buffer *bytes,
 }
 
 /*
- * Makes a later ldconfig in the container search the folders that it would miss, but none that were
- * only needed when the root was used before: Graft's own file lists what is missing now, which may
- * be nothing. *ret_was is the state of its content.
+ * Makes a later ldconfig in the container search the directories that it would miss, but none that
+ * were only needed when the root was used before: Graft's own file lists what is missing now, which
+ * may be nothing. *ret_was is the state of its content.
  */
 static int configure_missing_folders(struct work *work, struct graft_ldsoconf *ret_conf, struct graft_buffer *bytes,
 				     enum content *ret_was, struct graft_error *err)
@@ -327,7 +326,7 @@ static int rebuild(struct work *work, const struct graft_ldsoconf *conf, bool ea
 	for (size_t i = 0; i < conf->n_dirs; i++)
 		if (graft_ldcache_scan_directory(&scan, conf->dirs[i], err) < 0)
 			return -1;
-	/* Folders that /etc/ld.so.conf will include only after it has been written. */
+	/* Directories that /etc/ld.so.conf will include only after it has been written. */
 	for (size_t i = 0; !conf->reads_own && i < work->additions->n_missing_folders; i++)
 		if (graft_ldcache_scan_directory(&scan, work->additions->missing_folders[i], err) < 0)
 			return -1;
@@ -380,9 +379,9 @@ static int find_touched(struct work *work, struct graft_error *err)
 }
 
 /*
- * Returns whether a record's path is in a folder that contains ours, by whatever name. Only called
- * for records with a file name of ours. A hostile cache may have 65,536 of them with paths made of
- * links: once the budget is spent, the answer is true.
+ * Returns whether a record's path is in a directory that contains ours, by whatever name. Only
+ * called for records with a file name of ours. A hostile cache may have 65,536 of them with paths
+ * made of links: once the budget is spent, the answer is true.
  */
 static bool is_touched(const struct work *work, const char *path)
 {
@@ -573,7 +572,7 @@ static int make_cache(struct work *work, struct graft_buffer *bytes, struct graf
 	if (work->state == GRAFT_LDCACHE_LOOK)
 		work->state = is_old_fresh(work, &conf) ? GRAFT_LDCACHE_MERGE : GRAFT_LDCACHE_REBUILD;
 	/*
-	 * The cache may contain files from folders that are no longer searched. Links are as
+	 * The cache may contain files from directories that are no longer searched. Links are as
 	 * correct as they were.
 	 */
 	if (work->state == GRAFT_LDCACHE_MERGE && was == CONTENT_OTHER) {
@@ -589,8 +588,9 @@ static int make_cache(struct work *work, struct graft_buffer *bytes, struct graf
 /* ---- the questions ---- */
 
 /*
- * The question without pointers: entries and folders in the order of struct graft_loader_additions,
- * each text with its NUL, preceded by the ABI for an entry. Only written and read by this program.
+ * The question without pointers: entries and directories in the order of struct
+ * graft_loader_additions, each text with its NUL, preceded by the ABI for an entry. Only written
+ * and read by this program.
  */
 struct question {
 	enum graft_ldcache_state state;

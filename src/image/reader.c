@@ -293,7 +293,7 @@ static int send_request(int fd, const void *bytes, size_t length, int64_t deadli
 			return 1;
 		if (n < 0 && errno != EINTR && errno != EAGAIN)
 			return graft_fail_errno(err, errno,
-						"cannot send a request to the reader of the container's image");
+						"cannot send a request to the process that reads the image");
 		if (n < 0 && errno == EAGAIN && wait_for_socket(fd, POLLOUT, deadline_ms) == 0)
 			return fail_reader_time(err);
 		done += n > 0 ? (size_t)n : 0;
@@ -336,7 +336,8 @@ static int receive(int fd, void *bytes, size_t length, int64_t deadline_ms, stru
 		if (n == 0 || (n < 0 && errno == ECONNRESET))
 			return 1;
 		if (n < 0 && errno != EINTR)
-			return graft_fail_errno(err, errno, "cannot read the answer of the image's reader");
+			return graft_fail_errno(err, errno,
+						"cannot read the answer of the process that reads the image");
 		done += n > 0 ? (size_t)n : 0;
 	}
 	return 0;
@@ -347,7 +348,7 @@ static int fail_end(bool late, struct graft_error *err)
 {
 	if (late)
 		return fail_reader_time(err);
-	return graft_fail(err, GRAFT_INTERNAL, 0, "the reader of the container's image ended without an answer");
+	return graft_fail(err, GRAFT_INTERNAL, 0, "the process that reads the image ended without an answer");
 }
 
 /* An answer as it was received. */
@@ -370,7 +371,7 @@ static int receive_answer(int fd, struct graft_budget *budget, struct graft_aren
 	if (rc == 0 && header->no_memory)
 		return graft_fail_memory(err);
 	if (rc == 0 && (header->text_length > TEXT_MAX || header->n_bytes > BYTES_MAX))
-		return graft_fail(err, GRAFT_FORMAT, 0, "the answer of the image's reader is too long");
+		return graft_fail(err, GRAFT_FORMAT, 0, "the answer of the process that reads the image is too long");
 	if (rc == 0) {
 		text = graft_buffer_extend(&received->text, header->text_length);
 		rc = text ? receive(fd, text, header->text_length, deadline_ms, err) : graft_fail_memory(err);
@@ -407,7 +408,7 @@ static int open_envelope(const struct graft_reader_question *question, const str
 	if (envelope->status == GRAFT_OK)
 		return 0;
 	if (envelope->status >= GRAFT_STATUS_MAX || envelope->sys > ERRNO_MAX)
-		return graft_fail(err, GRAFT_FORMAT, 0, "the answer of the image's reader is malformed");
+		return graft_fail(err, GRAFT_FORMAT, 0, "the answer of the process that reads the image is malformed");
 	(void)graft_fail(err, (enum graft_status)envelope->status, (int)envelope->sys, "%s",
 			 envelope->message ? envelope->message : "");
 	return envelope->context ? graft_wrap(err, "%s", envelope->context) : -1;
@@ -427,12 +428,14 @@ static int read_answer(const struct graft_reader_question *question, const struc
 	if (graft_record_read(&layout.record, received->text.bytes, received->text.length, arena, envelope, &why) < 0) {
 		if (why.status == GRAFT_NO_MEMORY)
 			return graft_fail_memory(err);
-		return graft_fail(err, GRAFT_FORMAT, 0, "the answer of the image's reader is malformed: %s", why.msg);
+		return graft_fail(err, GRAFT_FORMAT, 0,
+				  "the answer of the process that reads the image is malformed: %s", why.msg);
 	}
 	if (open_envelope(question, envelope, err) < 0)
 		return -1;
 	if (question->is_sound && !question->is_sound(envelope + 1, received->header.n_bytes))
-		return graft_fail(err, GRAFT_FORMAT, 0, "the answer of the image's reader is malformed: %s",
+		return graft_fail(err, GRAFT_FORMAT, 0,
+				  "the answer of the process that reads the image is malformed: %s",
 				  question->record->name);
 	memcpy(ret_answer, envelope + 1, question->record->size);
 	return 0;

@@ -338,11 +338,11 @@ static void warn_of_absent(const struct offering *offering, const struct graft_k
 			there = strcmp(resource->devices[j].index, shared->devices[i]) == 0 ||
 				strcmp(resource->devices[j].base_id, shared->devices[i]) == 0;
 		if (!there)
-			graft_warn(offering->log, "device '%s' is to be shared, but is not one of resource %s",
+			graft_warn(offering->log, "device '%s' cannot be shared: resource %s does not have it",
 				   shared->devices[i], shared->name);
 	}
 	if (shared->n_devices == 0 && (resource ? resource->n_devices : 0) < shared->n_first)
-		graft_warn(offering->log, "%u devices are to be shared, but resource %s has %zu", shared->n_first,
+		graft_warn(offering->log, "%u devices are to be shared, but resource %s has only %zu", shared->n_first,
 			   shared->name, resource ? resource->n_devices : 0);
 }
 

@@ -45,7 +45,7 @@ static int check_mps_device(const struct planning *planning, const struct graft_
 								   : GRAFT_KUBE_MPS_PROGRAMS;
 
 	if (!device->bus_id || device->gpu >= planning->inventory->n_gpus)
-		return graft_fail(err, GRAFT_INVALID, 0, "MPS cannot share device '%s': it is no GPU of a PCI bus",
+		return graft_fail(err, GRAFT_INVALID, 0, "MPS cannot share device '%s': it is not a PCI GPU",
 				  device->base_id);
 	if (device->mig || planning->inventory->gpus[device->gpu].mig_enabled)
 		return graft_fail(err, GRAFT_INVALID, 0,

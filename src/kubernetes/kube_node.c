@@ -33,7 +33,7 @@ static int check_channel(const struct graft_kube_config *config, const struct gr
 	if (!config->imex.required || config->imex.channels == 0 || kube_has_channel_node(inventory))
 		return 0;
 	return graft_fail(err, GRAFT_NOT_FOUND, 0,
-			  "IMEX channel 0 is required, but this host has no node of it in "
+			  "IMEX channel 0 is required, but this host has no node for it in "
 			  "/dev/nvidia-caps-imex-channels");
 }
 

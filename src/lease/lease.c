@@ -142,11 +142,11 @@ int graft_lease_parse(const char *text, size_t length, struct graft_arena *arena
 
 	*ret_lease = (struct graft_lease){ .id = NULL };
 	if (length > GRAFT_LEASE_BYTES_MAX)
-		return graft_fail(err, GRAFT_TOO_BIG, 0, "a lease has at most %zu bytes", GRAFT_LEASE_BYTES_MAX);
+		return graft_fail(err, GRAFT_TOO_BIG, 0, "the lease is larger than %zu bytes", GRAFT_LEASE_BYTES_MAX);
 	if (graft_record_read(&graft_lease_record, text, length, arena, ret_lease, err) < 0)
 		return -1;
 	wrong = graft_lease_check(ret_lease);
-	return wrong ? graft_fail(err, GRAFT_FORMAT, 0, "%s: not of a lease", wrong) : 0;
+	return wrong ? graft_fail(err, GRAFT_FORMAT, 0, "%s: not valid in a lease", wrong) : 0;
 }
 
 void graft_lease_write(const struct graft_lease *lease, struct graft_buffer *out)
@@ -241,7 +241,7 @@ void graft_lease_describe(const struct graft_lease *lease, uint64_t now, struct 
 	if (lease->until > 0) {
 		graft_buffer_string(out, ", ");
 		graft_lease_add_span(lease->until > now ? lease->until - now : now - lease->until, out);
-		graft_buffer_string(out, lease->until > now ? " left" : " too long");
+		graft_buffer_string(out, lease->until > now ? " left" : " overdue");
 	}
 	graft_buffer_string(out, ")");
 }

@@ -62,7 +62,7 @@ pid_t graft_lease_caller(struct graft_arena *arena, struct graft_error *err)
 		first = pid;
 	}
 	return first > 0 ? (pid_t)first
-			 : graft_fail(err, GRAFT_LEASES, 0, "/proc does not show which process has called this one");
+			 : graft_fail(err, GRAFT_LEASES, 0, "/proc does not show which process called this one");
 }
 
 /* The cgroup of a process, 0 = ours. Returns false if it cannot be found. */

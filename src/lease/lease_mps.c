@@ -213,7 +213,7 @@ static int make_keeper_words(const struct graft_config *config, const struct gra
 					"--" };
 	size_t n = GRAFT_COUNT(systemd);
 
-	*words = (struct keeper_words){ .log = graft_arena_printf(arena, "%s/keeper.log", mps->base) };
+	*words = (struct keeper_words){ .log = graft_arena_printf(arena, "%s/supervisor.log", mps->base) };
 	for (size_t i = 0; i < GRAFT_COUNT(own); i++)
 		words->own[i] = word(arena, own[i]);
 	for (size_t i = 0; i < n; i++)
@@ -283,8 +283,8 @@ static int wait_for_keeper(const struct graft_lease_mps *mps, struct graft_arena
 	}
 	(void)graft_fail(err, GRAFT_TIMEOUT, 0, "MPS is not ready after %lld s",
 			 (long long)(graft_clock_ms() - begun) / 1000);
-	return graft_with_hint(err,
-			       graft_arena_printf(arena, "See %s/keeper.log and %s/control.log.", mps->base, mps->log));
+	return graft_with_hint(
+	    err, graft_arena_printf(arena, "See %s/supervisor.log and %s/control.log.", mps->base, mps->log));
 }
 
 static int start_keeper(const struct graft_config *config, const struct graft_lease_mps *mps, const char *gpu,

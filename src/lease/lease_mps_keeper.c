@@ -138,7 +138,7 @@ static void set_shared(const struct keeping *keeping)
 	    graft_root_read(&root, GRAFT_LEASE_MPS_MODE, MODE_MAX, keeping->arena, &mode, &length) < 0)
 		return;
 	if (strcmp(mode, GRAFT_MPS_EXCLUSIVE) != 0 && graft_mps_set_mode(&keeping->mps, keeping->gpu, mode, &err) < 0)
-		graft_warn(keeping->log, "%s keeps its compute mode: %s", keeping->gpu, err.msg);
+		graft_warn(keeping->log, "cannot set the compute mode of %s: %s", keeping->gpu, err.msg);
 	else
 		remove_file(keeping, GRAFT_LEASE_MPS_MODE);
 }
@@ -210,9 +210,11 @@ static void revive_daemon(struct keeping *keeping)
 			    : keeping->pause_ms < LAST_PAUSE_MS / 2 ? 2 * keeping->pause_ms
 								    : LAST_PAUSE_MS;
 	keeping->not_before = graft_clock_ms() + keeping->pause_ms;
-	graft_warn(keeping->log,
-		   "MPS of %s has ended, process %d; starting it again, the next time not before %lld s from now",
-		   keeping->gpu, (int)keeping->daemon, (long long)keeping->pause_ms / 1000);
+	graft_warn(
+	    keeping->log,
+	    "the MPS daemon of %s, process %d, has ended; starting it again; the next restart is at least %lld s "
+	    "away",
+	    keeping->gpu, (int)keeping->daemon, (long long)keeping->pause_ms / 1000);
 	if (start_daemon(keeping, &err) < 0)
 		graft_warn(keeping->log, "MPS of %s: %s", keeping->gpu, err.msg);
 }
@@ -318,12 +320,12 @@ int graft_lease_mps_keep(const struct graft_config *config, const char *gpu, int
 		return graft_fail_errno(err, errno, "%s/" GRAFT_LEASE_MPS_KEEPER, keeping.places.base);
 	keeping.keeper_fd = keeper_fd;
 	if (!become_only_keeper(keeper_fd))
-		return graft_fail(err, GRAFT_BUSY, 0, "MPS of %s is kept by another process", gpu);
+		return graft_fail(err, GRAFT_BUSY, 0, "another process already supervises MPS of %s", gpu);
 	if (find_lendable(&keeping, err) < 0 || start_daemon(&keeping, err) < 0 ||
 	    write_mps_file(&keeping, GRAFT_LEASE_MPS_STATE, GRAFT_LEASE_MPS_READY, err) < 0)
 		return say_failure(&keeping, err);
 	if (keep_while_used(&keeping, &lock_fd) < 0)
-		return graft_fail(err, GRAFT_IO, 0, "MPS of %s is no longer watched", gpu);
+		return graft_fail(err, GRAFT_IO, 0, "this process no longer supervises MPS of %s", gpu);
 	end_daemon(&keeping);
 	return 0;
 }

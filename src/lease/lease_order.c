@@ -352,7 +352,8 @@ static int fail_turn(const struct turns *turns, const struct graft_claim *claim,
 	if (graft_lease_choose(turns->queue->host, turns->queue->leases, turns->queue->n_leases, claim,
 			       turns->queue->now, turns->arena, &slots, &n, err) < 0)
 		return -1;
-	(void)graft_fail(err, GRAFT_BUSY, 0, "GPUs are free, but %zu %s first", place, place == 1 ? "waits" : "wait");
+	(void)graft_fail(err, GRAFT_BUSY, 0, "GPUs are free, but %zu claim%s first", place,
+			 place == 1 ? " comes" : "s come");
 	return graft_with_hint(err, "See 'nvidia-ctk lease list'; wait with NVIDIA_LEASE_WAIT=30m or --wait.");
 }
 

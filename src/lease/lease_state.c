@@ -152,7 +152,7 @@ int graft_lease_state_parse(const char *text, size_t length, struct graft_arena 
 				gpu->place = &ret_state->places[k];
 		}
 	}
-	return wrong ? graft_fail(err, GRAFT_FORMAT, 0, "%s: not of leases", wrong) : 0;
+	return wrong ? graft_fail(err, GRAFT_FORMAT, 0, "%s: not valid in the state of leases", wrong) : 0;
 }
 
 /* ---- the answer ---- */

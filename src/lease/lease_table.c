@@ -156,8 +156,8 @@ static int lock_table(struct graft_lease_table *table, struct graft_error *err)
 	if (table->lock_fd < 0)
 		return fail_table(table, -errno, LOCK, err);
 	if (fstat(table->lock_fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & 0077) != 0)
-		return graft_fail(err, GRAFT_LEASES, 0, "%s/" LOCK " is not a file of its owner alone",
-				  table->directory);
+		return graft_fail(err, GRAFT_LEASES, 0,
+				  "%s/" LOCK " must be a regular file that only its owner can use", table->directory);
 	hurry(table);
 	rc = flock(table->lock_fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
 	if (rc == -EWOULDBLOCK || rc == -EINTR)
@@ -217,7 +217,7 @@ static int open_directory(struct graft_lease_table *table, bool change, struct g
 	if (rc == 0 && st.st_uid != geteuid() && !graft_lease_table_is_root())
 		return graft_lease_table_fail_permission(table->directory, err);
 	if (rc < 0 || st.st_uid != geteuid() || (st.st_mode & 0022) != 0)
-		return graft_fail(err, GRAFT_LEASES, 0, "%s is not a directory that only its owner, uid %u, may change",
+		return graft_fail(err, GRAFT_LEASES, 0, "%s must be a directory that only uid %u can write to",
 				  table->directory, (unsigned int)geteuid());
 	return 0;
 }
@@ -277,7 +277,7 @@ static int push_damage(struct graft_lease_table *table, const char *name, const 
 	return damage->name && damage->why ? 0 : graft_fail_memory(err);
 }
 
-/* A folder of the table while it is read. */
+/* A directory of the table while it is read. */
 struct folder {
 	const char *name;
 	bool queue;
@@ -341,7 +341,7 @@ static void remove_scope(const struct graft_lease_holder *holder)
 }
 
 /*
- * The folder is its owner's alone, so only regular files are expected: a link is not
+ * The directory is its owner's alone, so only regular files are expected: a link is not
  * followed, and nothing is waited for. Returns 0 or -errno.
  */
 static int read_lease_text(const struct folder *folder, const char *name, struct graft_arena *arena,

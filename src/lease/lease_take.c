@@ -26,7 +26,7 @@ static int make_lease(const struct graft_lease_table *table, const struct graft_
 	struct graft_buffer claim = { .max = 4096 };
 
 	if (ask->owner && !graft_lease_owner_is_valid(ask->owner)) {
-		(void)graft_fail(err, GRAFT_INVALID, 0, "'%.64s' is not a valid name of an owner", ask->owner);
+		(void)graft_fail(err, GRAFT_INVALID, 0, "'%.64s' is not a valid owner name", ask->owner);
 		return graft_with_hint(err,
 				       "Use up to 32 letters, digits, '.', '-', '_' and '@', beginning with a letter.");
 	}
@@ -50,7 +50,7 @@ static int make_lease(const struct graft_lease_table *table, const struct graft_
 	graft_buffer_done(&claim);
 	if (graft_arena_failed(arena))
 		return graft_fail_memory(err);
-	return lease->id ? 0 : graft_fail(err, GRAFT_LEASES, 0, "the kernel gives no random bytes");
+	return lease->id ? 0 : graft_fail(err, GRAFT_LEASES, 0, "cannot get random bytes from the kernel");
 }
 
 int graft_lease_set_wait(const struct graft_config *config, const char *text, struct graft_claim *claim,

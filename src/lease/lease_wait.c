@@ -85,8 +85,8 @@ static void say_place(struct graft_lease_wait *wait, uint64_t now)
 	if (now - wait->said < SAY_MS)
 		return;
 	wait->said = now;
-	graft_info(wait->log, GRAFT_LEASE_WAITING " behind %zu others, for up to %llu s more", wait->place,
-		   wait->until > now ? (unsigned long long)(wait->until - now) / 1000 : 0);
+	graft_info(wait->log, GRAFT_LEASE_WAITING " behind %zu other%s, for up to %llu s more", wait->place,
+		   wait->place == 1 ? "" : "s", wait->until > now ? (unsigned long long)(wait->until - now) / 1000 : 0);
 }
 
 int graft_lease_wait_next(struct graft_lease_wait *wait, struct graft_error *err)

@@ -139,7 +139,7 @@ static int read_head(char *piece, struct graft_arena *arena, struct graft_claim 
 	if (count)
 		*count++ = '\0';
 	if (!is_of_letters(rest, LETTERS DIGITS ".+", PROFILE_MAX))
-		return fail_claim(rest, "no MIG profile", err);
+		return fail_claim(rest, "not a MIG profile", err);
 	return !count || read_count(count, GRAFT_CLAIM_COUNT_MAX, &claim->count)
 		   ? 0
 		   : fail_claim(count, "the number of MIG devices must be 1 to 64", err);

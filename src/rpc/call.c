@@ -293,7 +293,7 @@ static void take_headers(struct graft_rpc_call *call)
 	char text[160];
 
 	if (!call->post) {
-		submit_refusal(call, "405", GRAFT_RPC_UNKNOWN, "the method of HTTP is not POST");
+		submit_refusal(call, "405", GRAFT_RPC_UNKNOWN, "the HTTP method is not POST");
 		return;
 	}
 	if (!call->grpc) {
@@ -330,7 +330,7 @@ static void take_message(struct graft_rpc_call *call)
 	if (call->answered)
 		return;
 	if (!graft_rpc_is_collected(&call->request)) {
-		graft_rpc_refuse(call, GRAFT_RPC_INTERNAL, "the request has no complete message");
+		graft_rpc_refuse(call, GRAFT_RPC_INTERNAL, "the request is incomplete");
 		return;
 	}
 	arena = graft_arena_new(MAX_DECODED);

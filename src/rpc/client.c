@@ -159,7 +159,7 @@ static int take_answer_data(nghttp2_session *http2, uint8_t flags, int32_t strea
 		return 0;
 	/* The server's own status, which may come yet, no longer counts. */
 	client->grpc_status = (int)status;
-	graft_buffer_printf(&client->text, "the answer is refused: %s", text);
+	graft_buffer_printf(&client->text, "cannot accept the answer: %s", text);
 	return nghttp2_submit_rst_stream(http2, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
 }
 

@@ -26,7 +26,8 @@ int graft_mux_read(struct graft_mux_reader *reader, const uint8_t *bytes, size_t
 			if (reader->n_header == GRAFT_MUX_HEADER) {
 				reader->left = graft_mux_number(reader->header + 4);
 				if (reader->left > GRAFT_MUX_READ_MAX)
-					return graft_fail(err, GRAFT_TOO_BIG, 0, "a frame of %u bytes", reader->left);
+					return graft_fail(err, GRAFT_TOO_BIG, 0, "a frame of %u bytes is too large",
+							  reader->left);
 			}
 		} else {
 			used = n < reader->left ? n : reader->left;

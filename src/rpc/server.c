@@ -93,7 +93,7 @@ int graft_rpc_server_adopt(struct graft_rpc_server *server, int take_fd, struct 
 
 	if (!make_room(server)) {
 		(void)close(take_fd);
-		return graft_fail(err, GRAFT_TOO_BIG, 0, "there are %zu connections already", server->n_connections);
+		return graft_fail(err, GRAFT_TOO_BIG, 0, "too many connections: %zu", server->n_connections);
 	}
 	connection = graft_rpc_connection_new(server->loop, &server->options, take_fd, connection_ended, server, err);
 	if (!connection)

@@ -53,7 +53,8 @@ int graft_ttrpc_collect(struct graft_ttrpc_collector *collector, const uint8_t *
 		if (collector->n_header < GRAFT_TTRPC_HEADER) {
 			used = graft_mux_fill(collector->header, GRAFT_TTRPC_HEADER, &collector->n_header, bytes, n);
 			if (collector->n_header == GRAFT_TTRPC_HEADER && length_of(collector) > GRAFT_TTRPC_MAX)
-				return graft_fail(err, GRAFT_TOO_BIG, 0, "a message of %u bytes", length_of(collector));
+				return graft_fail(err, GRAFT_TOO_BIG, 0, "a message of %u bytes is too large",
+						  length_of(collector));
 		} else {
 			used = take_ttrpc_data(collector, bytes, n);
 		}

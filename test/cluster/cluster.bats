@@ -145,7 +145,7 @@ choices() {
   expect_allocatable 8
   # A file that is not there changes nothing.
   choose nothing
-  within 60 says "$1" "names the config 'nothing', but /available-configs has no such file; it has: halves, plain; nothing is changed. Correct the name, or add a file" || die "$(kubectl --namespace gpu logs daemonset/$plugin --container "$1")"
+  within 60 says "$1" "names the config 'nothing', but /available-configs has no such file; it has: halves, plain; nothing was changed. Correct the name, or add a file" || die "$(kubectl --namespace gpu logs daemonset/$plugin --container "$1")"
   is_allocatable 8
   choose halves
   expect_allocatable 16

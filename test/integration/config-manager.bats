@@ -159,7 +159,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   within signals 1
   ctl PATCH /api/v1/nodes/worker '{"metadata": {"labels": {"other": "x"}}}' >/dev/null
   label null
-  within logs "no config was set, no default was provided, and all fallbacks failed; nothing is changed."
+  within logs "no config was set, no default was provided, and all fallbacks failed; nothing was changed."
   links_to "$source/shared"
   signals 1
   label '"gone"'
@@ -245,7 +245,7 @@ signals() { [ "$(wc -l <"$work/signals")" = "$1" ]; }
   signals 2
   # The folder goes, and comes back.
   mv "$source" "$source-away"
-  within logs "cannot list the config files in $source: no such file or directory; nothing is changed."
+  within logs "cannot list the config files in $source: no such file or directory; nothing was changed."
   mkdir "$source"
   echo four >"$source/shared"
   within signals 3
@@ -365,14 +365,14 @@ offers() { page metrics | grep -qF "devices{resource=\"$1\",health=\"Healthy\"} 
   label '"plain"'
   within offers nvidia.com/gpu 8
   label '"none"'
-  within logs "but $source has no such file; it has: plain, shared; nothing is changed. Correct the name"
+  within logs "but $source has no such file; it has: plain, shared; nothing was changed. Correct the name"
   offers nvidia.com/gpu 8
   # The content of the file.
   sed 's/replicas: 4/replicas: 2/' "$source/shared" >"$source/plain"
   label '"plain"'
   within offers nvidia.com/gpu 16
   echo 'flags: {migStrategy: no}' >"$source/plain"
-  within logs "nothing is changed: $source/plain: line 1, column 9: flags.migStrategy: "
+  within logs "nothing was changed: $source/plain: line 1, column 9: flags.migStrategy: "
   offers nvidia.com/gpu 16
   # The API server goes away; SIGHUP reads host and file all the same.
   stop server

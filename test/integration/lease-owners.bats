@@ -43,7 +43,7 @@ teardown() { lease_teardown; }
   grep -Fx 'graft_lease_owner_slots{owner="ben"} 2' "$work/metrics"
   lease_bundle d any:1 'sleep 1000' '.process.env += ["NVIDIA_LEASE_OWNER=0 or 1=1"]'
   run ! create d
-  grep -F "lease: '0 or 1=1' is not a valid name of an owner. Use up to 32 letters, digits, '.', '-', '_' and '@', beginning with a letter." "$work/d.out" || die "$(cat "$work/d.out")"
+  grep -F "lease: '0 or 1=1' is not a valid owner name. Use up to 32 letters, digits, '.', '-', '_' and '@', beginning with a letter." "$work/d.out" || die "$(cat "$work/d.out")"
   is_held 5
 }
 
@@ -93,7 +93,7 @@ teardown() { lease_teardown; }
   lease list | grep -E 'uid 1000 \(process [0-9]+, [0-9]+ s, (59 min|1 h) left\)  sleep$'
   sleep 1.2
   is_held 3
-  lease list | grep -E "$id  uid 0 \(process [0-9]+, [0-9]+ s, [0-9]+ s too long\)  sleep$"
+  lease list | grep -E "$id  uid 0 \(process [0-9]+, [0-9]+ s, [0-9]+ s overdue\)  sleep$"
   run -0 lease reclaim --overdue --grace 5s </dev/null
   [[ $output =~ ^$id\ \ uid\ 0\ \(process\ [0-9]+,\ [0-9]+\ s,\ [0-9]+\ s\ too\ long\)$ ]] || die "$output"
   is_held 2

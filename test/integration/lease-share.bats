@@ -266,14 +266,14 @@ LINKS
   chmod a+rx "$work" "$BATS_FILE_TMPDIR/programs"
   chmod a+r "$config"
   run -0 on_host setpriv --reuid=65534 --regid=65534 --clear-groups "$ctk" --quiet lease doctor
-  [[ $output == "$table: leases are on; 1 held"* && $output != *keeper* ]] || die "$output"
+  [[ $output == "$table: leases are on; 1 held"* && $output != *supervises* ]] || die "$output"
   kill -9 "$(daemons)"
   within_seconds 10 eval 'has_daemons 1 && ask_mps "$gpu" get_default_active_thread_percentage | grep -x 25.0'
   # One that ends again and again is started less and less often.
   kill -9 "$(daemons)"
   within_seconds 20 eval 'has_daemons 1 && ask_mps "$gpu" get_default_active_thread_percentage | grep -x 25.0'
-  [ "$(sed -n 's/.*starting it again, the next time not before \([0-9]*\) s from now.*/\1/p' "$table/mps/$gpu/keeper.log" | xargs)" = "1 2" ] ||
-    die "$(cat "$table/mps/$gpu/keeper.log")"
+  [ "$(sed -n 's/.*starting it again; the next restart is at least \([0-9]*\) s away.*/\1/p' "$table/mps/$gpu/supervisor.log" | xargs)" = "1 2" ] ||
+    die "$(cat "$table/mps/$gpu/supervisor.log")"
   # The daemon outlives its keeper, and the next lease finds it.
   kill -9 "$(keepers)"
   within_seconds 5 eval '[ -z "$(keepers)" ]'
@@ -283,7 +283,7 @@ LINKS
   "$work/nvidia-cuda-mps-control" 1000 3>&- 4>&- &
   echo $! | tee -a "$work/pids" >"$table/mps/$gpu/pipe/nvidia-cuda-mps-control.pid"
   run -0 lease doctor
-  [[ $output == *"warning: $gpu: MPS has no keeper to end it and to reset the compute mode"* ]]
+  [[ $output == *"warning: $gpu: no process supervises MPS: nothing would end it and reset the compute mode"* ]]
   lease run --share -- true
   has_daemons 1
   [ "$(daemons)" = "$(cat "$work/daemon")" ]
@@ -302,7 +302,7 @@ LINKS
   kill -9 "$(keepers)" "$(daemons)"
   within_seconds 5 no_daemon
   lease run --share -- true
-  has_daemons 1 || die "keepers: $(keepers), daemons: $(daemons); $(cat "$table/mps/$gpu/keeper.log")"
+  has_daemons 1 || die "keepers: $(keepers), daemons: $(daemons); $(cat "$table/mps/$gpu/supervisor.log")"
   lease release "$(cat "$work/id")"
   within_seconds 20 no_daemon
 }
@@ -342,25 +342,25 @@ keeper_dies() {
   [[ $(modes) == Exclusive_Process* ]]
   [ "$(count_held)" = 0 ]
   run -0 lease doctor
-  [[ $output == *"warning: $gpu: MPS has no keeper to end it and to reset the compute mode"* ]] || die "$output"
+  [[ $output == *"warning: $gpu: no process supervises MPS: nothing would end it and reset the compute mode"* ]] || die "$output"
   lease doctor --repair
   within_seconds 20 no_daemon
   [ "$(modes)" = "Default Default Default Default" ]
   run -0 lease doctor
-  [[ $output != *keeper* ]] || die "$output"
+  [[ $output != *supervises* ]] || die "$output"
 }
 
 @test "MPS: a driver without it, one that fails, and a compute mode that is left alone" {
   mps
   on_host mount --bind /bin/false /usr/bin/nvidia-cuda-mps-control
   run -1 on_host "$ctk" lease acquire --share
-  [[ $output =~ "GPU-"[0-9a-f-]{36}" cannot be shared: MPS cannot be started: nvidia-cuda-mps-control failed with exit status 1: it said nothing." ]]
+  [[ $output =~ "GPU-"[0-9a-f-]{36}" cannot be shared: MPS cannot be started: nvidia-cuda-mps-control failed with exit status 1: (no output)." ]]
   on_host umount /usr/bin/nvidia-cuda-mps-control
   [ "$(count_held)" = 0 ]
   [ "$(modes)" = "Default Default Default Default" ]
   # Nothing is left to end.
   run -0 lease doctor
-  [[ $output != *keeper* ]] || die "$output"
+  [[ $output != *supervises* ]] || die "$output"
   mps 'mps-exclusive = false'
   lease acquire --share --for 1h >"$work/id"
   [ "$(modes)" = "Default Default Default Default" ]

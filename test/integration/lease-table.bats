@@ -52,11 +52,11 @@ error: other: not the name of a lease"* ]]
   # The lock is the owner's alone, and no other file.
   rm "$table/lock"
   mkfifo -m 0600 "$table/lock"
-  refuses "$table/lock is not a file of its owner alone"
+  refuses "$table/lock must be a regular file that only its owner can use"
   rm "$table/lock"
   lease acquire >/dev/null
   chmod 0777 "$table"
-  refuses "is not a directory that only its owner, uid 0, may change"
+  refuses "must be a directory that only uid 0 can write to"
   chmod 0755 "$table"
   flock "$table/lock" sleep 30 3>&- 4>&- &
   echo $! >>"$work/pids"

@@ -54,7 +54,7 @@ teardown() { lease_teardown; }
 }
 
 # says_that_it_waits FILE: not before 10 of its 60 s are over.
-says_that_it_waits() { grep --max-count=1 waiting "$1" | grep -E 'waiting for GPUs behind [012] others, for up to ([1-4][0-9]|50) s more'; }
+says_that_it_waits() { grep --max-count=1 waiting "$1" | grep -E 'waiting for GPUs behind [012] others?, for up to ([1-4][0-9]|50) s more'; }
 
 @test "whoever waits says so every 10 s: the runtime in its log, a command on a terminal" {
   make_shared
@@ -231,11 +231,11 @@ have_gone() { [ "$(wc -l <"$work/order" 2>/dev/null || echo 0)" -ge "$1" ]; }
   waiter 1002 --claim 'any:4;not=4;5;6;7' -- sleep 1000
   queued 1
   run -126 on_host "$ctk" lease run --claim 'any;not=4;5;6;7' -- true
-  [[ $output == *"GPUs are free, but 1 waits first. See 'nvidia-ctk lease list'; wait with NVIDIA_LEASE_WAIT=30m or --wait."* ||
+  [[ $output == *"GPUs are free, but 1 claim comes first. See 'nvidia-ctk lease list'; wait with NVIDIA_LEASE_WAIT=30m or --wait."* ||
     $output == *"1 GPU was asked for, 0 of 4 are free"* ]]
   # `explain` says so, too.
   run -1 on_host "$ctk" lease explain 'any;not=4;5;6;7'
-  [[ $output == *"GPUs are free, but 1 waits first. See 'nvidia-ctk lease list'; wait with NVIDIA_LEASE_WAIT=30m or --wait."* ||
+  [[ $output == *"GPUs are free, but 1 claim comes first. See 'nvidia-ctk lease list'; wait with NVIDIA_LEASE_WAIT=30m or --wait."* ||
     $output == *"1 GPU was asked for, 0 of 4 are free"* ]]
   run -0 lease run -- true
   # Whoever is killed does not keep the next from what is free.

@@ -460,7 +460,7 @@ nvidia-container-cli: hint: It is a claim, which counts where leases are on: 'nv
   run -76 --separate-stderr "${plan[@]}" --device=any:1 --leases="$work/inventory"
   jq '.leases[0].slots[0].replica = 99' "$work/state-any:2" >"$work/bad"
   run -76 --separate-stderr "${plan[@]}" --device=any:1 --leases="$work/bad"
-  [[ $stderr == 'nvidia-container-cli: input error: --leases: slots: not of leases'* ]] || die "status $status: $stderr"
+  [[ $stderr == 'nvidia-container-cli: input error: --leases: slots: not valid in the state of leases'* ]] || die "status $status: $stderr"
   run --separate-stderr "${plan[@]}" --device=0 --show=leases
   [[ $stderr == 'nvidia-container-cli: device error: --show=leases needs a claim, such as --device=any:2'* ]] || die "status $status: $stderr"
 }

@@ -149,7 +149,7 @@ $gpu: MPS daemon ended" ] || { cat "$log"; false; }
   within has_started
   pid=$(pid_of "$gpu")
   kill -9 "$pid"
-  within logged "$gpu: the MPS daemon, process $pid, has ended, and its programs with it"
+  within logged "$gpu: the MPS daemon, process $pid, has ended, and so have its programs"
   within logged "starting it again in 1 s"
   within eval '[ -n "$(daemons)" ] && has_started && [ "$(pid_of "$gpu")" != "$pid" ]'
   [ "$(ask "$gpu" get_default_active_thread_percentage)" = 25.0 ]
@@ -219,9 +219,9 @@ refused() {
   refused '{name: gpu, replicas: 49}' "$gpu: MPS serves at most 48 programs on GPU 0, but 49 replicas are configured"
   refused '{name: gpu, replicas: 4}' "using --mig-strategy=mixed is not supported with MPS" --mig-strategy=mixed
   on_host mount --bind /bin/false /usr/bin/nvidia-cuda-mps-control
-  refused '{name: gpu, replicas: 4}' "$gpu: MPS cannot be started: nvidia-cuda-mps-control failed with exit status 1: it said nothing"
+  refused '{name: gpu, replicas: 4}' "$gpu: MPS cannot be started: nvidia-cuda-mps-control failed with exit status 1: (no output)"
   FAIL_ON_INIT_ERROR=false start
-  within logged "$gpu: MPS cannot be started: nvidia-cuda-mps-control failed with exit status 1: it said nothing; trying again in 5 s"
+  within logged "$gpu: MPS cannot be started: nvidia-cuda-mps-control failed with exit status 1: (no output); trying again in 5 s"
   on_host umount /usr/bin/nvidia-cuda-mps-control
   kill -HUP "$(cat "$work/pid")"
   within has_started
@@ -235,7 +235,7 @@ refused() {
   pid=$(daemons)
   run -1 on_host "$program"
   [ "$(tail -n 2 <<<"$output")" = "mps-control-daemon: another mps-control-daemon uses $mps
-  Run one of them: the service of the node, or the one in a pod." ] || die "$output"
+  Run only one: either the service of the node or the one in a pod." ] || die "$output"
   [ "$(daemons)" = "$pid" ] && has_started
   stop
   start
@@ -261,7 +261,7 @@ refused() {
   ctl PATCH /api/v1/nodes/worker '{"metadata": {"labels": {"nvidia.com/device-plugin.config": "quarters"}}}' >/dev/null
   within has_started
   ctl PATCH /api/v1/nodes/worker '{"metadata": {"labels": {"nvidia.com/device-plugin.config": "halves"}}}' >/dev/null
-  within logged "nothing is changed."
+  within logged "nothing was changed."
   has_started
   ctl PATCH /api/v1/nodes/worker '{"metadata": {"labels": {"nvidia.com/device-plugin.config": "whole"}}}' >/dev/null
   within eval '[ -z "$(daemons)" ]'

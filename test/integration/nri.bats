@@ -90,7 +90,7 @@ field() { jq --raw-output ".$1" <<<"$result"; }
 @test "an option, a value and a configuration that are wrong" {
   run on_host nvidia-nri-plugin --nri-plugin-index=100
   [ "$status" -eq 1 ]
-  [[ $output == *"the plugin's index '100' is not 00 to 99"* ]]
+  [[ $output == *"invalid plugin index '100'; allowed: 00 to 99"* ]]
   printf '[nri]\nenvironment = "allot"\n' | config_toml
   run on_host nvidia-nri-plugin
   [ "$status" -eq 1 ]

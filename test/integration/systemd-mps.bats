@@ -84,7 +84,7 @@ mode_of_first() { on_host nvidia-smi -i 0 --query-gpu=compute_mode --format=csv,
   on_host mount --bind /bin/false /usr/bin/nvidia-cuda-mps-control
   run -1 on_host "$ctk" lease acquire --share
   on_host umount /usr/bin/nvidia-cuda-mps-control
-  [[ $output == *"$gpu cannot be shared: MPS cannot be started: nvidia-cuda-mps-control failed with exit status 1: it said nothing."* ]]
+  [[ $output == *"$gpu cannot be shared: MPS cannot be started: nvidia-cuda-mps-control failed with exit status 1: (no output)."* ]]
   within_seconds 10 is_gone "$unit"
   lease acquire --share --for 1h >"$work/id"
   is_active "$unit"

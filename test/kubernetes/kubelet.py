@@ -417,7 +417,7 @@ def stream_is_dropped_before_the_answer(c):
 
 @case
 def socket_cannot_be_made(c):
-    """The plugin's socket is lost while it has no descriptor left: it is there again soon after there are some, though nothing changes in the folder."""
+    """The plugin's socket is lost while it has no descriptor left: it is back soon after there are some, though nothing changes in the folder."""
     c.begin()
     used = {int(fd) for fd in os.listdir("/proc/%d/fd" % c.plugin.process.pid)}
     none_free = min(set(range(1000)) - used)
@@ -509,7 +509,7 @@ def waits_to_serve(c):
 
 @case
 def socket_is_removed(c):
-    """Somebody removes the plugin's socket: it is there again, and registered."""
+    """Somebody removes the plugin's socket: it is back, and registered."""
     c.begin()
     os.unlink("device-plugins/nvidia-gpu.sock")
     c.kubelet.wait(lambda: len(c.kubelet.requests) == 2, "a second Register")
@@ -763,7 +763,7 @@ def health_of_what_is_gone(c):
     finally:
         os.rename("/dev/nvidia1.gone", "/dev/nvidia1")
     c.kubelet.wait_for(GPU, GPUS, 2)
-    assert c.plugin.says("is healthy again after 'its device node is gone': it is there again")
+    assert c.plugin.says("is healthy again after 'its device node is gone': it is back")
 
 
 @case
@@ -872,15 +872,15 @@ def health_by_nvml(c):
     # What is enabled here is no Xid that counts: the GPU does not answer, which does.
     write_kernel_log("NVRM: Xid (PCI:%s): 79, pid=1, name=app, GPU has fallen off the bus." % pci_of_gpu(1))
     c.kubelet.wait_for(GPU, GPUS - 2)
-    assert c.plugin.says("is unhealthy: NVML gets no answer from it")
+    assert c.plugin.says("is unhealthy: it does not answer NVML")
     assert 'graft_device_plugin_gpu_unhealthy{pci="%s.0",cause="nvml",xid="0"} 1\n' % pci_of_gpu(1) in get("/metrics")[1]
     # A reload does not forget it, though it takes NVML some time to say so again.
     c.plugin.send(signal.SIGHUP)
     c.kubelet.wait(lambda: len(c.kubelet.requests) == 2 and c.kubelet.capacity(GPU) == GPUS, "a second Register")
     c.kubelet.wait_for(GPU, GPUS - 2)
-    assert c.plugin.said("after 'NVML gets no answer from it'") == 0
+    assert c.plugin.said("after 'it does not answer NVML'") == 0
     write_kernel_log("NVRM: GPU %s.0: GPU reset" % pci_of_gpu(1))
-    assert c.plugin.says("after 'NVML gets no answer from it': it is there again", 25)
+    assert c.plugin.says("after 'it does not answer NVML': it is back", 25)
     # The log says nothing here of the Xids: the administrator does.
     assert "until it next fails" in c.run("--clear-health=all").stdout
     c.kubelet.wait_for(GPU, GPUS)
@@ -937,7 +937,7 @@ def hang_up(c):
     with open("config.yaml", "w", encoding="ascii") as config:
         config.write("version: v9\n")
     c.plugin.send(signal.SIGHUP)
-    assert c.plugin.says("nothing is changed: ")
+    assert c.plugin.says("nothing was changed: ")
     assert len(c.kubelet.requests) == 1 and len(c.kubelet.healthy(GPU)) == GPUS
     with open("config.yaml", "w", encoding="ascii") as config:
         config.write("version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 3\n")
@@ -1078,7 +1078,7 @@ def reload_fails_and_asks(c):
     with open("config.yaml", "w", encoding="ascii") as config:
         config.write("version: v9\n")
     c.plugin.send(signal.SIGHUP)
-    assert c.plugin.says("nothing is changed: config.yaml: line 1, column 1: unknown version: v9; trying again later")
+    assert c.plugin.says("nothing was changed: config.yaml: line 1, column 1: unknown version: v9; trying again later")
     with open("config.yaml", "w", encoding="ascii") as config:
         config.write("version: v1\n")
     assert c.plugin.says("reread configuration and host, which have changed", 15)
@@ -1189,7 +1189,7 @@ def reload_fails(c):
     with open("config.yaml", "w", encoding="ascii") as config:
         config.write("version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 3\n")
     c.plugin.send(signal.SIGHUP)
-    assert c.plugin.says("nothing is changed: ")
+    assert c.plugin.says("nothing was changed: ")
     assert len(c.kubelet.requests) == 1 and len(c.kubelet.healthy(GPU)) == GPUS
     os.rmdir("root")
     os.symlink("/", "root")
@@ -1712,7 +1712,7 @@ def registry_refuses(c):
 
 @case
 def registry_socket_is_removed(c):
-    """The socket in the registry is removed, which takes the plugin out of the kubelet: it is there again, and found."""
+    """The socket in the registry is removed, which takes the plugin out of the kubelet: it is back, and found."""
     c.use_registry()
     c.begin()
     for _ in range(3):
@@ -1801,7 +1801,7 @@ def registry_had_a_rival(c):
         ours.close()
         print("# again after %.1f s" % c.kubelet.wait(lambda: c.kubelet.endpoints[GPU] is not ours and len(c.kubelet.healthy(GPU)) == GPUS, "ours again", 45))
         assert len(c.kubelet.requests) == 1
-        assert c.plugin.says("nvidia.com/gpu: the kubelet does not watch this resource, and the other device plugin had lost it before: offering it again")
+        assert c.plugin.says("nvidia.com/gpu: the kubelet does not watch this resource, which the other device plugin had already lost: offering it again")
     finally:
         rival.end(signal.SIGKILL)
 

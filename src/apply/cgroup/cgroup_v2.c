@@ -385,7 +385,7 @@ static enum outcome allow_once(struct graft_cgroup *cgroup, struct work *work, c
 	if (outcome != DONE)
 		return outcome;
 	if (work->n_programs == 0) {
-		graft_info(work->log, "no device program on %s: every device is allowed already", cgroup->path);
+		graft_info(work->log, "%s has no device program, so every device is already allowed", cgroup->path);
 		return DONE;
 	}
 	for (uint32_t i = 0; i < work->n_programs; i++) {

@@ -161,7 +161,7 @@ void graft_seclude_end(struct graft_seclusion *seclusion, const struct graft_log
 		int group_fd = seclusion->mounts[seclusion->n].group_fd;
 
 		if (group_fd < 0)
-			graft_warn(log, "on a volume that the container shared with the host, its new mounts stay "
+			graft_warn(log, "new mounts on a volume that the container shares with the host stay "
 					"private: Linux before 5.15 cannot share them again");
 		else if (graft_move_mount(group_fd, "", mount_fd, "",
 					  GRAFT_MOVE_MOUNT_SET_GROUP | GRAFT_MOVE_MOUNT_F_EMPTY_PATH |

@@ -605,8 +605,9 @@ static int look_at_mps(struct view *view, bool repair, struct graft_buffer *out,
 	if (repair && gpus.n > 0)
 		graft_lease_table_unlock(&view->table);
 	for (size_t i = 0; i < gpus.n; i++) {
-		graft_buffer_printf(out, "%s: %s: MPS has no keeper to end it and to reset the compute mode\n",
-				    repair ? "repair" : "warning", gpus.items[i]);
+		graft_buffer_printf(
+		    out, "%s: %s: no process supervises MPS: nothing would end it and reset the compute mode\n",
+		    repair ? "repair" : "warning", gpus.items[i]);
 		if (repair && graft_lease_mps_ensure_keeper(&view->config, gpus.items[i], view->ctk->arena, err) < 0)
 			rc = -1;
 	}

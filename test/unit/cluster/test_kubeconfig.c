@@ -137,7 +137,7 @@ static void test_refused_parts(void **state)
 		{ "server: 'https://s', insecure-skip-tls-verify: maybe", "", GRAFT_FORMAT,
 		  AT(7, 34) "insecure-skip-tls-verify must be true or false" },
 		{ "server: 'https://s'", "exec: {command: aws}", GRAFT_UNSUPPORTED,
-		  AT(10, 10) "exec is not supported: no login program is ever run; use a client certificate, token or "
+		  AT(10, 10) "exec is not supported: Graft runs no login programs; use a client certificate, token or "
 			     "tokenFile" },
 		{ "server: 'https://s'", "auth-provider: {name: gcp}", GRAFT_UNSUPPORTED,
 		  AT(10, 10) "auth-provider is not supported; use a client certificate, token or tokenFile" },

@@ -186,7 +186,7 @@ static void test_reading_without_end(void **state)
 	nri_host_begin(&w->host);
 	await_known(w, 0);
 	assert_int_equal(w->host.inventory->n_gpus, 0);
-	assert_string_equal(w->host.why.msg, "the process that reads the host has ended without an answer");
+	assert_string_equal(w->host.why.msg, "the process that reads the host ended without an answer");
 	/* It goes on. */
 	hidden->waits = false;
 	await_known(w, nri_host_renew(&w->host));

@@ -146,8 +146,8 @@ static void test_what_nri_lacks(void **state)
 		const char *why;
 	} rows[] = {
 		{ { .n_net_devices = 1 }, "NRI cannot express network devices of a CDI specification" },
-		{ { .hooks = &hooks[0], .n_hooks = 1 }, "a hook of stage 'later', program '/x'" },
-		{ { .hooks = &hooks[1], .n_hooks = 1 }, "a hook of stage 'poststop', program 'x'" },
+		{ { .hooks = &hooks[0], .n_hooks = 1 }, "NRI cannot add a hook of stage 'later' (program '/x')" },
+		{ { .hooks = &hooks[1], .n_hooks = 1 }, "NRI cannot add a hook of stage 'poststop' (program 'x')" },
 		{ { .env = env, .n_env = 1 },
 		  "NRI cannot express a path or a value that is not UTF-8; the driver's files or a CDI specification "
 		  "have one" },

@@ -610,7 +610,7 @@ static void test_parts_are_bounded(void **state)
 	size_t n = 0;
 
 	connect_plugin(w, ACCEPT, 2000);
-	while (!strstr(w->logged, "the engine has too many containers to see whether each has its devices")) {
+	while (!strstr(w->logged, "the engine has too many containers to check whether each has its devices")) {
 		assert_true(++n < 1000);
 		await_answer(w, with_container(w, &row, many_containers));
 		assert_true(answered_more(w));

@@ -267,7 +267,7 @@ static void test_not_sound(void **state)
 	number = 2;
 	assert_int_equal(graft_reader_ask(&question, f->arena, &answer, NULL, NULL, &err), -1);
 	assert_int_equal(err.status, GRAFT_FORMAT);
-	assert_string_equal(err.msg, "the answer of the image's reader is malformed: answer");
+	assert_string_equal(err.msg, "the answer of the process that reads the image is malformed: answer");
 }
 
 /* ---- what it cannot do ---- */
@@ -340,9 +340,9 @@ struct hostile_answer {
 	const char *message;
 };
 
-#define MALFORMED "the answer of the image's reader is malformed: "
-#define LONG      "the answer of the image's reader is too long"
-#define GONE      "the reader of the container's image ended without an answer"
+#define MALFORMED "the answer of the process that reads the image is malformed: "
+#define LONG      "the answer of the process that reads the image is too long"
+#define GONE      "the process that reads the image ended without an answer"
 #define NOTE(level, file) \
 	"{\"level\": " level ", \"line\": 4294967295, \"file\": \"" file "\", \"text\": \"a\\nb\\u001b[2J\"}"
 
@@ -364,9 +364,11 @@ static const struct hostile_answer hostile_answers[] = {
 	{ "{\"answer\": {\"text\": \"\xff\"}}", 0, 0, 0, GRAFT_FORMAT, MALFORMED },
 	{ "{\"notes\": [{}]}", 0, 0, 0, GRAFT_FORMAT, MALFORMED "notes[0].file: is missing" },
 	{ "{\"notes\": {\"file\": \"x\"}}", 0, 0, 0, GRAFT_FORMAT, MALFORMED "notes: must be a list" },
-	{ "{\"status\": 4711}", 0, 0, 0, GRAFT_FORMAT, "the answer of the image's reader is malformed" },
-	{ "{\"status\": 4294967295}", 0, 0, 0, GRAFT_FORMAT, "the answer of the image's reader is malformed" },
-	{ "{\"status\": 1, \"sys\": 4096}", 0, 0, 0, GRAFT_FORMAT, "the answer of the image's reader is malformed" },
+	{ "{\"status\": 4711}", 0, 0, 0, GRAFT_FORMAT, "the answer of the process that reads the image is malformed" },
+	{ "{\"status\": 4294967295}", 0, 0, 0, GRAFT_FORMAT,
+	  "the answer of the process that reads the image is malformed" },
+	{ "{\"status\": 1, \"sys\": 4096}", 0, 0, 0, GRAFT_FORMAT,
+	  "the answer of the process that reads the image is malformed" },
 	{ "{\"status\": 1, \"message\": \"%s%n%99999d\"}", 0, 0, 0, (enum graft_status)1, "%s%n%99999d" },
 	{ "", (4u << 20) + 1, 0, 0, GRAFT_FORMAT, LONG },
 	{ "", UINT32_MAX, 0, 0, GRAFT_FORMAT, LONG },
@@ -505,7 +507,7 @@ static void test_ends_without_answer(void **state)
 
 	assert_int_equal(ask(*state, crash, 0, &answer, &err), -1);
 	assert_int_equal(err.status, GRAFT_INTERNAL);
-	assert_string_equal(err.msg, "the reader of the container's image ended without an answer");
+	assert_string_equal(err.msg, "the process that reads the image ended without an answer");
 	/* More than an answer may be. */
 	assert_int_equal(ask(*state, flood, 0, &answer, &err), -1);
 	assert_int_equal(err.status, GRAFT_NO_MEMORY);

@@ -136,7 +136,7 @@ static void test_refusals(void **state)
 			    "nvidia.com/gpu: MPS is configured, but GPU 1 is in MIG mode: MPS shares whole GPUs");
 	devices[0].mig = false;
 	devices[0].bus_id = NULL;
-	assert_string_equal(plan(), "nvidia.com/gpu: MPS cannot share device 'GPU-1': it is no GPU of a PCI bus");
+	assert_string_equal(plan(), "nvidia.com/gpu: MPS cannot share device 'GPU-1': it is not a PCI GPU");
 }
 
 static void test_record(void **state)

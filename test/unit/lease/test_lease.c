@@ -24,33 +24,36 @@ static void test_parse(void **state)
 		{ HEAD SLOT "\"holder\": {\"kind\": \"cgroup\", " CGROUP "}}", NULL },
 		{ HEAD SLOT "\"until\": 9, \"holder\": {\"kind\": \"token\"}}", NULL },
 		{ HEAD SLOT "\"holder\": {\"kind\": \"pid-file\", \"pid\": 3, \"pid_file\": \"/run/x\"}}", NULL },
-		{ HEAD SLOT "\"holder\": {\"kind\": \"process\"}}", "holder.pid: not of a lease" },
-		{ HEAD SLOT "\"holder\": {\"kind\": \"process\", \"pid\": 4294967295}}", "holder.pid: not of a lease" },
-		{ HEAD SLOT "\"holder\": {\"kind\": \"token\"}}", "until: not of a lease" },
-		{ HEAD SLOT "\"holder\": {\"kind\": \"pid-file\", \"pid\": 3}}", "holder.pid_file: not of a lease" },
+		{ HEAD SLOT "\"holder\": {\"kind\": \"process\"}}", "holder.pid: not valid in a lease" },
+		{ HEAD SLOT "\"holder\": {\"kind\": \"process\", \"pid\": 4294967295}}",
+		  "holder.pid: not valid in a lease" },
+		{ HEAD SLOT "\"holder\": {\"kind\": \"token\"}}", "until: not valid in a lease" },
+		{ HEAD SLOT "\"holder\": {\"kind\": \"pid-file\", \"pid\": 3}}",
+		  "holder.pid_file: not valid in a lease" },
 		{ HEAD SLOT "\"holder\": {\"kind\": \"pid-file\", \"pid\": 3, \"pid_file\": \"run/x\"}}",
-		  "holder.pid_file: not of a lease" },
+		  "holder.pid_file: not valid in a lease" },
 		{ HEAD SLOT
 		  "\"holder\": {\"kind\": \"cgroup\", \"pid\": 3, \"cgroup_version\": 2, \"cgroup_mount\": \"/c\", "
 		  "\"cgroup\": \"/\"}}",
-		  "holder.cgroup: not of a lease" },
+		  "holder.cgroup: not valid in a lease" },
 		{ HEAD SLOT
 		  "\"holder\": {\"kind\": \"cgroup\", \"pid\": 3, \"cgroup_version\": 2, \"cgroup_mount\": \"/c\", "
 		  "\"cgroup\": \"/a/../b\"}}",
-		  "holder.cgroup: not of a lease" },
+		  "holder.cgroup: not valid in a lease" },
 		{ HEAD SLOT
 		  "\"holder\": {\"kind\": \"cgroup\", \"pid\": 3, \"cgroup_version\": 3, \"cgroup_mount\": \"/c\", "
 		  "\"cgroup\": \"/a\"}}",
-		  "holder.cgroup: not of a lease" },
+		  "holder.cgroup: not valid in a lease" },
 		{ HEAD "\"holder\": {\"kind\": \"process\", \"pid\": 3}}", NULL }, /* a ticket */
-		{ HEAD "\"until\": 9, \"holder\": {\"kind\": \"token\"}}", "slots: not of a lease" },
+		{ HEAD "\"until\": 9, \"holder\": {\"kind\": \"token\"}}", "slots: not valid in a lease" },
 		{ HEAD "\"slots\": [{\"gpu\": \"a b\"}], \"holder\": {\"kind\": \"process\", \"pid\": 3}}",
-		  "slots: not of a lease" },
-		{ HEAD SLOT "\"of\": \"x\", \"holder\": {\"kind\": \"process\", \"pid\": 3}}", "id: not of a lease" },
+		  "slots: not valid in a lease" },
+		{ HEAD SLOT "\"of\": \"x\", \"holder\": {\"kind\": \"process\", \"pid\": 3}}",
+		  "id: not valid in a lease" },
 		{ HEAD SLOT "\"what\": \"\\u001b[31m\", \"holder\": {\"kind\": \"process\", \"pid\": 3}}",
-		  "text: not of a lease" },
+		  "text: not valid in a lease" },
 		{ HEAD SLOT "\"holder\": {\"kind\": \"process\", \"pid\": 3, \"container\": \"\\n\"}}",
-		  "holder.container: not of a lease" },
+		  "holder.container: not valid in a lease" },
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {

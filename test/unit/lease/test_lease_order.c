@@ -104,13 +104,13 @@ static void test_turns(void **state)
 		/* What those before would have now is theirs. */
 		{ "fifo", .tickets = { "1:3000000:any:2" }, .asks = "2:" NEW ":any:2", .want = "-2-3" },
 		{ "fifo", .tickets = { "1:3000000:any:2" }, .asks = "2:" NEW ":any:3",
-		  .want = "GPUs are free, but 1 waits first" },
+		  .want = "GPUs are free, but 1 claim comes first" },
 		{ "fifo", .tickets = { "1:3999500:any:2" }, .asks = "2:" NEW ":any:3", .want = "-0-1-2" },
 		/* The head keeps what it waits for. */
 		{ "fifo", .held = "9:1", .tickets = { "1:3000000:any:4" }, .asks = "2:" NEW ":any:1",
-		  .want = "GPUs are free, but 1 waits first" },
+		  .want = "GPUs are free, but 1 claim comes first" },
 		{ "fifo", .held = "9:1", .tickets = { "1:3000000:any:4", "1:3000001:any" }, .asks = "2:" NEW ":any:1",
-		  .want = "GPUs are free, but 2 wait first" },
+		  .want = "GPUs are free, but 2 claims come first" },
 		{ "fifo", .held = "9:1", .tickets = { "1:3000000:any:2;model=A" }, .asks = "2:" NEW ":any:1",
 		  .want = "-2" },
 		{ "fifo", .held = "9:4", .tickets = { "1:3000000:any:4" }, .asks = "2:" NEW ":any:1",
@@ -121,14 +121,14 @@ static void test_turns(void **state)
 		/* fair: who holds less goes first, then who has had less. */
 		{ "fair", .held = "1:2", .tickets = { "1:3000000:any:2" }, .asks = "2:" NEW ":any:2", .want = "-2-3" },
 		{ "fair", .held = "2:1", .tickets = { "1:" NEW ":any:3" }, .asks = "2:3000000:any:3",
-		  .want = "GPUs are free, but 1 waits first" },
+		  .want = "GPUs are free, but 1 claim comes first" },
 		{ "fair", .log = "100000 taken abcdefgh9999 uid 1 any:1 GPU-0 process 1\n",
 		  .tickets = { "1:3000000:any:3" }, .asks = "2:" NEW ":any:3", .want = "-0-1-2" },
 		{ "fair", .log = "100000 taken abcdefgh9999 uid 2 any:1 GPU-0\n", .tickets = { "1:3999500:any:3" },
-		  .asks = "2:" NEW ":any:3", .want = "GPUs are free, but 1 waits first" },
+		  .asks = "2:" NEW ":any:3", .want = "GPUs are free, but 1 claim comes first" },
 		/* Who has waited for an hour goes first. */
 		{ "fair", .held = "1:1", .tickets = { "1:" OLD ":any:3" }, .asks = "2:" NEW ":any:3",
-		  .want = "GPUs are free, but 1 waits first" },
+		  .want = "GPUs are free, but 1 claim comes first" },
 		/* Limits. */
 		{ "fair", "2=1", .held = "2:1", .asks = "2:" NEW ":any:1",
 		  .want = "uid 2 holds 1 and may hold 1 at once" },
@@ -151,9 +151,9 @@ static void test_turns(void **state)
 		{ "fair", .held = "1:1", .tickets = { "2:" OLD ":any:3" }, .asks = "1!:" NEW ":any:3",
 		  .want = "-1-2-3" },
 		{ "fifo", .tickets = { "2!:" NEW ":any:3" }, .asks = "1:3000000:any:3",
-		  .want = "GPUs are free, but 1 waits first" },
+		  .want = "GPUs are free, but 1 claim comes first" },
 		{ "fifo", .tickets = { "2!:3000000:any:3" }, .asks = "1!:" NEW ":any:3",
-		  .want = "GPUs are free, but 1 waits first" },
+		  .want = "GPUs are free, but 1 claim comes first" },
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {

@@ -33,12 +33,15 @@ static void test_lease_state_parse(void **state)
 		{ WHOLE, NULL },
 		{ STATE("", "", "", ""), NULL },
 		{ STATE(GPU_0, "", HELD, TICKET), NULL },
-		{ STATE(GPU_0, "", LEASE("{\"gpu\": \"a b\"}", "abcdefgh2222"), ""), "slots: not of leases" },
+		{ STATE(GPU_0, "", LEASE("{\"gpu\": \"a b\"}", "abcdefgh2222"), ""),
+		  "slots: not valid in the state of leases" },
 		{ STATE(GPU_0, "", LEASE("{\"gpu\": \"GPU-0\", \"replica\": 99}", "abcdefgh2222"), ""),
-		  "slots: not of leases" },
-		{ STATE(GPU_0, "", LEASE("{\"gpu\": \"GPU-0\"}", "../../x"), ""), "id: not of leases" },
-		{ STATE(GPU_0, "", "", LEASE("{\"gpu\": \"GPU-0\"}", "x")), "id: not of leases" },
-		{ STATE("{\"index\": 0, \"replicas\": 4000000000}", "", "", ""), "host.gpus.replicas: not of leases" },
+		  "slots: not valid in the state of leases" },
+		{ STATE(GPU_0, "", LEASE("{\"gpu\": \"GPU-0\"}", "../../x"), ""),
+		  "id: not valid in the state of leases" },
+		{ STATE(GPU_0, "", "", LEASE("{\"gpu\": \"GPU-0\"}", "x")), "id: not valid in the state of leases" },
+		{ STATE("{\"index\": 0, \"replicas\": 4000000000}", "", "", ""),
+		  "host.gpus.replicas: not valid in the state of leases" },
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
@@ -95,7 +98,7 @@ static void test_lease_state_choose(void **state)
 		{ WHOLE, "any;model=A100", 0, "1 GPU was asked for, 0 of 1 are free" },
 		{ WHOLE, "share", 0, "GPU-1" },
 		{ WHOLE, "any:2", 9, "uid 9 holds 0 and may hold 1 at once" },
-		{ STATE(GPU_0 ", " GPU_2, "", HELD, TICKET), "any", 0, "GPUs are free, but 1 waits first" },
+		{ STATE(GPU_0 ", " GPU_2, "", HELD, TICKET), "any", 0, "GPUs are free, but 1 claim comes first" },
 		{ STATE("", "", "", ""), "any", 0,
 		  "1 GPU was asked for, but this host has 0 that can be lent and fit" },
 	};

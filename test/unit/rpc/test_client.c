@@ -154,13 +154,13 @@ static const struct {
 	const char *text;
 } refused[] = {
 	{ REFUSED(SETTINGS_AND_200 "\0\0\5\0\0\0\0\0\1\1\0\0\0\0"), GRAFT_RPC_UNIMPLEMENTED,
-	  "the answer is refused: compressed messages are not supported" },
+	  "cannot accept the answer: compressed messages are not supported" },
 	{ REFUSED(SETTINGS_AND_200 "\0\0\5\0\0\0\0\0\1\0\0\100\0\1"), GRAFT_RPC_RESOURCE_EXHAUSTED,
-	  "the answer is refused: a message of 4194305 bytes is larger than 4 MiB" },
+	  "cannot accept the answer: a message of 4194305 bytes is larger than 4 MiB" },
 	{ REFUSED(SETTINGS_AND_200 "\0\0\6\0\0\0\0\0\1\0\0\100\0\1x\0\0\1\0\0\0\0\0\1x" STATUS_0),
-	  GRAFT_RPC_RESOURCE_EXHAUSTED, "the answer is refused: a message of 4194305 bytes is larger than 4 MiB" },
+	  GRAFT_RPC_RESOURCE_EXHAUSTED, "cannot accept the answer: a message of 4194305 bytes is larger than 4 MiB" },
 	{ REFUSED(SETTINGS_AND_200 "\0\0\6\0\0\0\0\0\1\0\0\0\0\0x" STATUS_0), GRAFT_RPC_INTERNAL,
-	  "the answer is refused: more than one message in a call that has one" },
+	  "cannot accept the answer: more than one message in a call that has one" },
 };
 
 static void test_refused_answer(void **state)

@@ -100,7 +100,7 @@ static void test_long_frames_are_read(void **state)
 	reader = (struct graft_mux_reader){ .n_header = 0 };
 	assert_int_equal(graft_mux_read(&reader, too_long, sizeof(too_long), collect_piece, &collected, &err), -1);
 	assert_int_equal(err.status, GRAFT_TOO_BIG);
-	assert_string_equal(err.msg, "a frame of 4198401 bytes");
+	assert_string_equal(err.msg, "a frame of 4198401 bytes is too large");
 	free_collected(&collected);
 }
 
@@ -188,7 +188,7 @@ static void test_bytes_of_ttrpc(void **state)
 	assert_memory_equal(out.bytes, expected, sizeof(expected));
 	assert_int_equal(graft_ttrpc_collect(&collector, too_long, sizeof(too_long), take_message, &taken, &err), -1);
 	assert_int_equal(err.status, GRAFT_TOO_BIG);
-	assert_string_equal(err.msg, "a message of 4194305 bytes");
+	assert_string_equal(err.msg, "a message of 4194305 bytes is too large");
 	assert_int_equal(taken.n, 0);
 	graft_ttrpc_collector_done(&collector);
 	graft_buffer_done(&out);

@@ -216,11 +216,11 @@ static const struct {
 	  "1: :status=200 content-type=application/grpc\n1: data\n1: grpc-status=0 end\n" },
 	{ "another method of HTTP",
 	  { ":method", "GET", ":path", ALLOCATE, "content-type", "application/grpc" },
-	  "1: :status=405 content-type=application/grpc grpc-status=2 grpc-message=the method of HTTP is not POST "
+	  "1: :status=405 content-type=application/grpc grpc-status=2 grpc-message=the HTTP method is not POST "
 	  "end\n" },
 	{ "no method of HTTP",
 	  { ":path", ALLOCATE, "content-type", "application/grpc" },
-	  "1: :status=405 content-type=application/grpc grpc-status=2 grpc-message=the method of HTTP is not POST "
+	  "1: :status=405 content-type=application/grpc grpc-status=2 grpc-message=the HTTP method is not POST "
 	  "end\n" },
 	{ "another type",
 	  { ":method", "POST", ":path", ALLOCATE, "content-type", "application/grpcweb" },
@@ -265,8 +265,8 @@ static const struct {
 	size_t n;
 	const char *status;
 } messages[] = {
-	{ "no message", "", 0, "grpc-status=13 grpc-message=the request has no complete message end" },
-	{ "half a message", ALLOCATE_5, 8, "grpc-status=13 grpc-message=the request has no complete message end" },
+	{ "no message", "", 0, "grpc-status=13 grpc-message=the request is incomplete end" },
+	{ "half a message", ALLOCATE_5, 8, "grpc-status=13 grpc-message=the request is incomplete end" },
 	{ "two messages", ALLOCATE_5 ALLOCATE_5, 20,
 	  "grpc-status=13 grpc-message=more than one message in a call that has one end" },
 	{ "a compressed one", "\1\0\0\0\0", 5,
@@ -296,7 +296,7 @@ static void test_messages(void **state)
 		graft_buffer_done(&peer.heard);
 	}
 	say_headers(&peer, stream, true, allocate_headers);
-	assert_hears(&peer, "the request has no complete message end");
+	assert_hears(&peer, "the request is incomplete end");
 	close_peer(&peer);
 	world_close(&world);
 }

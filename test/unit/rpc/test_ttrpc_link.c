@@ -343,9 +343,9 @@ static void test_broken_peers(void **state)
 		size_t n;
 		const char *why;
 	} rows[] = {
-		{ "a frame that is too long", "\0\0\0\1\377\0\0\0", 8, "a frame of 4278190080 bytes" },
+		{ "a frame that is too long", "\0\0\0\1\377\0\0\0", 8, "a frame of 4278190080 bytes is too large" },
 		{ "a message that is too long", "\0\0\0\1\0\0\0\12\377\0\0\0\0\0\0\1\1\0", 18,
-		  "a message of 4278190080 bytes" },
+		  "a message of 4278190080 bytes is too large" },
 		{ "the end", "", 0, "the engine has closed the connection" },
 	};
 
