@@ -95,7 +95,7 @@ teardown() { lease_teardown; }
   is_held 3
   lease list | grep -E "$id  uid 0 \(process [0-9]+, [0-9]+ s, [0-9]+ s overdue\)  sleep$"
   run -0 lease reclaim --overdue --grace 5s </dev/null
-  [[ $output =~ ^$id\ \ uid\ 0\ \(process\ [0-9]+,\ [0-9]+\ s,\ [0-9]+\ s\ too\ long\)$ ]] || die "$output"
+  [[ $output =~ ^$id\ \ uid\ 0\ \(process\ [0-9]+,\ [0-9]+\ s,\ [0-9]+\ s\ overdue\)$ ]] || die "$output"
   is_held 2
   run -0 lease reclaim --overdue </dev/null
   [ "$output" = "" ]
