@@ -283,7 +283,7 @@ static int foresee_mounts(struct planning *p, struct graft_arena *arena, struct 
 		graft_json_remove(p->document, earlier);
 	if (graft_caps_enter(&p->cli->caps, GRAFT_CAPS_CONTAINER, err) < 0 ||
 	    graft_container_read(&p->spec, &config, false, p->cli->log, arena, &container, err) < 0 ||
-	    graft_start_check_mounts(&create, err) < 0 ||
+	    graft_start_look_at_mounts(&create, err) < 0 ||
 	    graft_start_give(&create, p->plan, p->options.image || p->rootfs ? &p->policy.image : NULL, NULL, err) < 0)
 		return graft_wrap(err, "--bundle");
 	annotations = graft_json_node_member(graft_json_document_root(p->document), "annotations");

@@ -99,6 +99,7 @@ static int read_process(const struct graft_json_node *process, struct graft_oci_
 	(void)read_u32(graft_json_node_at(process, "user.uid"), &spec->uid);
 	(void)read_u32(graft_json_node_at(process, "user.gid"), &spec->gid);
 	spec->program = graft_json_node_string(graft_json_node_first(graft_json_node_member(process, "args")));
+	spec->cwd = graft_json_node_string(graft_json_node_member(process, "cwd"));
 	return read_env(process, spec, err);
 }
 

@@ -47,6 +47,7 @@ struct graft_oci_spec {
 	size_t n_env;
 	size_t n_malformed_env;
 	const char *program; /* the first of process.args; NULL if absent */
+	const char *cwd;     /* process.cwd, unchanged; NULL if absent */
 	/*
 	 * CAP_SYS_ADMIN in process.capabilities.bounding; for 1.0.0-rc1 to rc4, in the plain list
 	 * (SPEC runtime-and-hook 4.2).

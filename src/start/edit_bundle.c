@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "host/platform.h"
 #include "lease/lease_take.h"
+#include "start/check_places.h"
 #include "start/give.h"
 #include "start/lease_claim.h"
 #include "start/locate.h"
@@ -173,9 +174,11 @@ static int edit(struct graft_start *create, enum graft_mode mode, struct graft_e
 	create->budget = graft_budget_new(GRAFT_BUDGET_CPU_MS);
 	if (!create->budget)
 		return graft_fail_memory(err);
-	rc = create->container->wants_devices ? graft_start_check_mounts(create, err) : 0;
+	rc = create->container->wants_devices ? graft_start_look_at_mounts(create, err) : 0;
 	if (rc == 0)
 		rc = modes[mode](create, err);
+	if (rc == 0 && create->container->wants_devices && !create->places_checked)
+		rc = graft_start_check_places(create, err);
 	/* The waiting edits use the rest. The runtime must not see a reader of ours. */
 	(void)graft_budget_end_child(create->budget);
 	if (create->waiting.plan)

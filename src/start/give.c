@@ -12,8 +12,7 @@
 #include "apply/oci/to_oci.h"
 #include "base/caps.h"
 #include "base/strings.h"
-#include "start/host_directories.h"
-#include "start/mount_places.h"
+#include "start/check_places.h"
 #include "start/room.h"
 
 /* --- before the plan --- */
@@ -54,11 +53,10 @@ static bool is_dev_a_link(const struct graft_image_root *root)
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-int graft_start_check_mounts(struct graft_start *create, struct graft_error *err)
+int graft_start_look_at_mounts(struct graft_start *create, struct graft_error *err)
 {
 	auto_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
 	int rc = graft_start_open_image(create, &root, err);
-	struct graft_mount_places places = { .n = 0 };
 	bool *plain;
 
 	if (rc <= 0)
@@ -78,13 +76,7 @@ int graft_start_check_mounts(struct graft_start *create, struct graft_error *err
 		rc = graft_image_root_look_plain(&root, mount->destination);
 		plain[i] = rc == 0 || rc == -ENOENT;
 	}
-	if (!graft_mount_places_add_spec(&places, create))
-		return graft_fail_memory(err);
-	graft_mount_places_find(&places, &root, create->arena);
-	for (size_t i = 0; i < places.n; i++)
-		if (graft_mount_place_check_volume(&places.items[i], create, err) < 0)
-			return -1;
-	return graft_arena_failed(create->arena) ? graft_fail_memory(err) : 0;
+	return 0;
 }
 
 uint32_t graft_start_disabled_hooks(const struct graft_start *create)
@@ -193,6 +185,11 @@ static bool may_wait_for_create(const struct graft_start *create)
 	return create->only_look || (create->comes_back && !create->waiting.plan && graft_caps_hold(GRAFT_CAPS_MOUNT));
 }
 
+static int check_places_of(const void *create, struct graft_error *err)
+{
+	return graft_start_check_places(create, err);
+}
+
 int graft_start_give(struct graft_start *create, const struct graft_plan *plan, const struct graft_image *image,
 		     const struct graft_log *detail, struct graft_error *err)
 {
@@ -213,6 +210,8 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 		.late_mounts = create->config->late_mounts,
 		.no_late_mounts = create->container->no_late_mounts,
 		.only_look = create->only_look,
+		.before_root = check_places_of,
+		.before_root_data = create,
 		.log = detail,
 		.ret_waiting = may_wait_for_create(create) ? &waiting : NULL,
 	};
@@ -223,13 +222,12 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 	plan = graft_start_leave_out_edits(create, plan, err);
 	if (!plan)
 		return -1;
-	if (graft_start_check_plan_directories(create, plan, err) < 0)
-		return -1;
 	if (!create->only_look && link_nodes_of_plan(create, plan, err) < 0)
 		return -1;
 	/* ---- privileged work starts here: input is parsed, all decisions are in the plan ---- */
 	if (graft_apply_to_oci(plan, create->bundle, create->spec, &options, create->document, err) < 0)
 		return -1;
+	create->places_checked = true;
 	if (waiting.plan)
 		create->waiting = waiting;
 	return 0;

@@ -20,12 +20,10 @@
  */
 int graft_start_open_image(const struct graft_start *create, struct graft_image_root *root, struct graft_error *err);
 /*
- * Refuses a container in which a link of the image or of a volume redirects a mount of config.json
- * to the root itself, /dev, /proc or /sys: what is created there later, such as nodes, would be
- * created in that mount. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY, and GRAFT_TOO_BIG if reading the image
- * took too long.
+ * Finds create->plain_mounts. Refuses an image whose /dev is a link: nodes would be made where it
+ * leads. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY.
  */
-int graft_start_check_mounts(struct graft_start *create, struct graft_error *err);
+int graft_start_look_at_mounts(struct graft_start *create, struct graft_error *err);
 /* Whether it is a bind mount, by its type or by an option. */
 bool graft_start_is_bind(const struct graft_oci_mount *mount);
 /* The bits (GRAFT_HOOK_*) of nvcdi-disable-hooks. An unknown name is only a warning. */
@@ -37,12 +35,12 @@ uint32_t graft_start_disabled_hooks(const struct graft_start *create);
 bool graft_start_binds_nodes(const struct graft_start *create);
 
 /*
- * Logs each decision, links the nodes, and edits the document and the container's root; fails as
- * apply/oci/to_oci.h does. `image`: what is known of the root, NULL = it was not examined.
- * `detail`: log for the progress of the edits; NULL = none. A link that cannot be made is only a
- * warning. If create->comes_back, create->waiting receives the edits that must wait for the mounts.
- * With create->only_look it changes nothing but the document, which gets the annotation
- * GRAFT_OCI_LATE_MOUNTS that a `create` with a process ID would give it.
+ * Logs each decision, links the nodes, edits the document, checks it, and edits the root of the
+ * container; fails as apply/oci/to_oci.h and check_places.h do. `image`: what is known of the root,
+ * NULL = it was not examined. `detail`: log for the progress of the edits; NULL = none. A link that
+ * cannot be made is only a warning. If create->comes_back, create->waiting receives the edits that
+ * must wait for the mounts. With create->only_look it changes nothing but the document, which gets
+ * no hook, and the annotation GRAFT_OCI_LATE_MOUNTS that a `create` with a process ID would give.
  */
 int graft_start_give(struct graft_start *create, const struct graft_plan *plan, const struct graft_image *image,
 		     const struct graft_log *detail, struct graft_error *err);

@@ -16,7 +16,6 @@
 #include "start/cdi_staleness.h"
 #include "start/give.h"
 #include "start/hooks_as_edits.h"
-#include "start/host_directories.h"
 #include "start/room.h"
 #include "start/start.h"
 
@@ -328,8 +327,6 @@ static int apply_cdi_edits(struct graft_start *create, struct cdi_image *image, 
 	struct cdi_planned planned = { .plan = NULL };
 	int rc = graft_start_leave_out_mounts(create, edits, err);
 
-	if (rc == 0)
-		rc = graft_start_check_spec_directories(create, edits, err);
 	if (rc == 0)
 		rc = graft_spec_hooks_mend(create->cdi_hook_path, create->arena, edits, err);
 	if (rc == 0)

@@ -5,68 +5,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/path.h"
-#include "base/strings.h"
-#include "start/give.h"
 
 #define LINKS_MAX 40 /* as in the kernel */
-
-bool graft_mount_places_add(struct graft_mount_places *places, const struct graft_mount_place *given,
-			    struct graft_arena *arena)
-{
-	struct graft_mount_place *place = graft_arena_push(arena, &places->items, &places->n, sizeof(*place));
-
-	if (!place)
-		return false;
-	*place = *given;
-	place->given = given->path ? given->path : "/";
-	place->path = graft_path_clean("/", place->given, arena);
-	place->order = places->n;
-	for (const char *at = place->path; at && *at != '\0'; at++)
-		place->depth += *at == '/';
-	place->depth -= place->given[0] != '/';
-	return place->path != NULL;
-}
-
-bool graft_mount_places_add_spec(struct graft_mount_places *places, const struct graft_start *create)
-{
-	for (size_t i = 0; i < create->spec->n_mounts; i++) {
-		const struct graft_oci_mount *mount = &create->spec->mounts[i];
-		struct graft_mount_place place = { .path = mount->destination };
-
-		if (graft_start_is_bind(mount))
-			place.source = graft_oci_mount_source(mount, create->bundle, create->arena);
-		place.copies = graft_is_in(mount->options, mount->n_options, "tmpcopyup");
-		place.plain = create->plain_mounts && create->plain_mounts[i];
-		if (!graft_mount_places_add(places, &place, create->arena))
-			return false;
-	}
-	return true;
-}
-
-static int compare_mount_places(const void *a, const void *b)
-{
-	const struct graft_mount_place *x = a, *y = b;
-
-	if (x->depth != y->depth)
-		return x->depth < y->depth ? -1 : 1;
-	if (x->sorted && y->sorted && strcmp(x->path, y->path) != 0)
-		return strcmp(x->path, y->path);
-	return x->order < y->order ? -1 : x->order > y->order;
-}
 
 /* Like graft_path_is_within(). Long paths, which an image may choose, differ at their end. */
 static bool covers_place(const struct graft_mount_place *mount, const char *path, size_t length)
 {
 	size_t tail = mount->length < 8 ? mount->length : 8, start = mount->length - tail;
 
-	if (!mount->at || mount->copies || mount->replaced || length < mount->length)
+	if (mount->made != GRAFT_MADE_MOUNT || !mount->at || mount->copies || length < mount->length)
 		return false;
 	if (mount->length == 1)
 		return true;
@@ -98,6 +51,12 @@ static ssize_t read_image_link(const struct graft_image_root *root, const char *
 	return n < 0 ? 0 : n;
 }
 
+/* The rest of the path, from the '/' after the mount's place. */
+static const char *below_mount(const struct graft_mount_place *mount, const char *path)
+{
+	return path + (mount->length == 1 ? 0 : mount->length);
+}
+
 /*
  * SECURITY: what the image has in a place that a mount covers is not there when the mounts are
  * made, so it is not believed.
@@ -110,13 +69,15 @@ static ssize_t read_visible_link(const struct graft_image_root *root, const stru
 
 	if (!mount)
 		return read_image_link(root, path, text, size);
-	if (!mount->source || strcmp(path, mount->at) == 0)
+	if (strcmp(path, mount->at) == 0)
 		return 0;
+	if (!mount->source)
+		return mount->opaque ? -EXDEV : 0;
 	fd = open(mount->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return 0; /* the runtime reports what is wrong with it */
 	graft_image_root_take(&volume, fd, root->budget);
-	return read_image_link(&volume, path + (mount->length == 1 ? 0 : mount->length), text, size);
+	return read_image_link(&volume, below_mount(mount, path), text, size);
 }
 
 /* Whether a mount at `path` will be at exactly that path: no link is on the way. */
@@ -128,17 +89,19 @@ static bool is_plain_place(const struct graft_image_root *root, const char *path
 }
 
 /*
- * Whether `next` would be made in a directory of the host. QUIRK: crun 1.8 makes each component
- * that a link names, also if ".." follows.
+ * Whether `next`, on the way to `place`, would be made in a directory of the host. QUIRK: crun 1.8
+ * makes each component that a link names, also if ".." follows.
  */
-static bool is_made_in_directory(const struct graft_mount_place *mount, const char *next, struct graft_arena *arena)
+static bool is_made_in_directory(const struct graft_mount_place *place, const struct graft_mount_place *mount,
+				 const char *next, struct graft_arena *arena)
 {
 	const char *path;
 	struct stat st;
 
-	if (!mount || !mount->directory || strcmp(next, mount->at) == 0)
+	if (!mount || !mount->directory || strcmp(next, mount->at) == 0 ||
+	    (place->ours && graft_path_is_within(place->path, mount->path)))
 		return false;
-	path = graft_arena_printf(arena, "%s%s", mount->directory, next + mount->length);
+	path = graft_arena_printf(arena, "%s%s", mount->directory, below_mount(mount, next));
 	return !path || lstat(path, &st) < 0;
 }
 
@@ -149,7 +112,7 @@ static bool is_place_covered(const struct graft_mount_places *places, const char
 
 const char *graft_start_find_place(const struct graft_image_root *root, const char *path,
 				   const struct graft_mount_places *places, struct graft_arena *arena,
-				   const struct graft_mount_place **ret_entered)
+				   struct graft_mount_place *place)
 {
 	const char *done = "/", *rest = path;
 	int n_links = 0;
@@ -169,9 +132,9 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
 		if (!next || graft_budget_is_spent(root->budget))
 			return NULL;
 		mount = find_covering(places, next);
-		if (ret_entered && !*ret_entered && (n_links > 0 || graft_path_has_dots(path)) &&
-		    is_made_in_directory(mount, next, arena))
-			*ret_entered = mount;
+		if (place && !place->entered && (n_links > 0 || graft_path_has_dots(path)) &&
+		    is_made_in_directory(place, mount, next, arena))
+			place->entered = mount;
 		if (strcmp(next, "/") != 0 && (mount || !is_place_covered(places, next)))
 			n = read_visible_link(root, mount, next, text, sizeof(text) - 1);
 		if (n < 0 || (n > 0 && ++n_links > LINKS_MAX))
@@ -187,58 +150,44 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
 	return rest ? done : NULL;
 }
 
+/*
+ * QUIRK: of a path with "..", runc 1.1 creates the place after links are resolved, and mounts at
+ * that of the clean path; crun uses the former. If they differ, neither counts.
+ */
+static const char *find_place_with_dots(const struct graft_image_root *root, const struct graft_mount_places *earlier,
+					struct graft_mount_place *place, struct graft_arena *arena)
+{
+	const char *given = graft_start_find_place(root, place->given, earlier, arena, place),
+		   *clean = graft_start_find_place(root, place->path, earlier, arena, place);
+
+	return given && clean && strcmp(given, clean) == 0 ? given : NULL;
+}
+
+static const char *find_one_place(const struct graft_image_root *root, const struct graft_mount_places *earlier,
+				  struct graft_mount_place *place, struct graft_arena *arena)
+{
+	if (!place->path)
+		return NULL;
+	if (graft_path_has_dots(place->given))
+		return find_place_with_dots(root, earlier, place, arena);
+	if (place->plain && !find_covering(earlier, place->path))
+		return place->path;
+	return graft_start_find_place(root, place->path, earlier, arena, place);
+}
+
 void graft_mount_places_find(struct graft_mount_places *places, const struct graft_image_root *root,
 			     struct graft_arena *arena)
 {
-	if (places->n > 0)
-		qsort(places->items, places->n, sizeof(*places->items), compare_mount_places);
-	for (size_t i = 0; i < places->n && !graft_budget_is_spent(root->budget); i++) {
+	for (size_t i = 0; i < places->n; i++) {
 		const struct graft_mount_places earlier = { places->items, i };
 		struct graft_mount_place *place = &places->items[i];
-		bool has_dots = graft_path_has_dots(place->given);
-		bool plain = place->plain && !has_dots && !find_covering(&earlier, place->path);
 
-		place->at = plain ? place->path
-				  : graft_start_find_place(root, has_dots ? place->given : place->path, &earlier, arena,
-							   &place->entered);
+		if (graft_budget_is_spent(root->budget))
+			return;
+		place->given = place->given ? place->given : "/";
+		place->path = graft_path_clean("/", place->given, arena);
+		place->at = find_one_place(root, &earlier, place, arena);
 		place->length = place->at ? strlen(place->at) : 0;
 		place->below = place->at ? find_covering(&earlier, place->at) : NULL;
 	}
-}
-
-/* What is below /proc and /sys has links of the kernel's; no node is made there. */
-static bool stays_below(const struct graft_mount_place *place, const char *tree)
-{
-	return !place->ours && graft_path_is_within(place->path, tree) && graft_path_is_within(place->at, tree) &&
-	       strcmp(place->at, tree) != 0;
-}
-
-int graft_mount_place_check_volume(const struct graft_mount_place *place, const struct graft_start *create,
-				   struct graft_error *err)
-{
-	if (place->replaced)
-		return 0;
-	if (!place->at)
-		return graft_mount_place_refuse(place, "to a place that cannot be determined", create, err);
-	/* Only a volume has files of the host that could be changed. */
-	if (!place->source)
-		return 0;
-	if (strcmp(place->at, "/") == 0 && strcmp(place->given, "/") != 0)
-		return graft_mount_place_refuse(place, "over the whole root", create, err);
-	if (strcmp(place->at, place->path) == 0)
-		return 0;
-	if (graft_path_is_system(place->at) && !stays_below(place, "/proc") && !stays_below(place, "/sys"))
-		return graft_mount_place_refuse(place, "over /dev, /proc or /sys", create, err);
-	return 0;
-}
-
-int graft_mount_place_refuse(const struct graft_mount_place *place, const char *where, const struct graft_start *create,
-			     struct graft_error *err)
-{
-	if (graft_arena_failed(create->arena))
-		return graft_fail_memory(err);
-	if (!place->at && graft_budget_left_ms(create->budget) == 0)
-		return graft_fail(err, GRAFT_TOO_BIG, 0, "reading the container's image takes too long");
-	return graft_fail(err, GRAFT_UNSAFE, 0, "a link in the image or a volume leads the mount at %s %s",
-			  place->given, where);
 }

@@ -28,7 +28,7 @@ struct graft_start {
 	const char *bundle;    /* NULL = the working directory */
 	struct graft_json_document *document;
 	const struct graft_oci_spec *spec; /* view of the document as it was read */
-	const bool *plain_mounts; /* of spec: graft_start_check_mounts() has seen no link on the way there; or NULL */
+	const bool *plain_mounts; /* of spec: graft_start_look_at_mounts() has seen no link on the way there; or NULL */
 	const struct graft_container *container; /* its wants_devices is set, except in mode legacy */
 	const char *hook_path;     /* nvidia-container-runtime-hook, resolved (SPEC runtime-and-hook 3.6) */
 	const char *cdi_hook_path; /* nvidia-cdi-hook, resolved; absolute */
@@ -40,6 +40,7 @@ struct graft_start {
 	bool only_look;                    /* say what would become of the driver's files, and do nothing: see give.h */
 	bool comes_back; /* the caller returns to apply what has to wait until the container is created */
 	struct graft_oci_waiting waiting;
+	bool places_checked; /* check_places.h has seen the last edit that adds a mount or a node */
 	const struct graft_log *log;
 	struct graft_budget *budget; /* CPU time for reading the image and specifications */
 	struct graft_arena *arena;   /* for everything that lives until execve */

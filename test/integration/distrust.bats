@@ -437,12 +437,12 @@ shares_directory() {
   mv "$work/spec" "$work/cdi/nvidia.json"
 }
 
-# refuses_runtime WORDS RUNTIME: it is refused with these words, and the directory of the host stays empty.
+# refuses_runtime WORDS RUNTIME [COMMAND...]: it is refused with these words, and the directory of the host stays empty. COMMAND: runs the runtime.
 refuses_runtime() {
   local how=()
   sed -i "s|^runtimes = .*|runtimes = [\"$(type -P "$2")\"]|" "$work/config.toml"
   [ "$2" = runc ] || how=(v1_alone)
-  "${how[@]:-on_host}" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
+  "${how[@]:-on_host}" "${@:3}" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
   "${how[@]:-on_host}" "$2" --root "$state" delete --force "$container" 2>/dev/null || true
   [ -z "$(ls -A "$volume")" ] || die "$2: $(ls -AR "$volume") $(cat "$work/said")"
   grep -qF "$1" "$work/said" || die "$2: $(cat "$work/said")"
@@ -489,7 +489,7 @@ decoy() {
     mkdir -p "$root/elsewhere"
     steered /x/link /elsewhere
     asks cdi "$(mounted "$work/secret" /x/link/../tmp/shared/new)"
-    refuses_runtime "a link in the image or a volume leads the mount at /x/link/../tmp/shared/new into a directory of the host" "$runtime"
+    refuses_runtime "a link in the image or a volume leads the mount at /x/link/../tmp/shared/new to a place that cannot be determined" "$runtime"
     fresh_root small
     shares_directory
     steered /x/link loop
@@ -500,7 +500,7 @@ decoy() {
     specification
     steered /link /dev/far
     asks cdi "$(mounted "$volume" /link/..)"
-    refuses_runtime "a link in the image or a volume leads the mount at /link/.. over /dev, /proc or /sys" "$runtime"
+    refuses_runtime "a link in the image or a volume leads the mount at /link/.. to a place that cannot be determined" "$runtime"
     # A mount that the specification's replaces covers nothing.
     fresh_root small
     shares_directory
@@ -510,6 +510,76 @@ decoy() {
     asks cdi "$(mounted "$work/secret" /tmp/shared)" "$(mounted "$volume" /mnt/data)"
     refuses_runtime "a link in the image or a volume leads the mount at /mnt/data over /dev, /proc or /sys" "$runtime"
   done
+}
+
+# runc 1.1 makes the place where links lead, and mounts where they do not.
+@test "cdi, runc and crun: no destination with .. after a link is believed" {
+  local runtime at
+  for runtime in runc crun; do
+    for at in /k/a/../l /k/a/../..; do
+      fresh_root small
+      specification
+      mkdir -p "$root/elsewhere/deep/x" "$root/elsewhere/deep/l"
+      steered /k/a /elsewhere/deep/x
+      steered /k/l /dev
+      asks cdi "$(mounted "$volume" "$at")"
+      refuses_runtime "a link in the image or a volume leads the mount at $at to a place that cannot be determined" "$runtime"
+    done
+    # A relative one is mounted as late as its depth says.
+    fresh_root small
+    shares_directory
+    mkdir -p "$work/linked" "$work/secret"
+    ln -sfn /tmp/shared "$work/linked/t"
+    steered /link /p/q/r/s/t
+    asks cdi "$(mounted "$work/linked" /p/q/r/s)" "$(mounted "$work/secret" ../../../../../link/token)"
+    refuses_runtime "a link in the image or a volume leads the mount at ../../../../../link/token into a directory of the host" "$runtime"
+  done
+}
+
+@test "cdi, runc and crun: no node is made in a directory of the host" {
+  local runtime
+  for runtime in runc crun; do
+    fresh_root small
+    shares_directory
+    jq '.devices[0].containerEdits.deviceNodes += [{path: "/dev/dri/card9", hostPath: "/dev/nvidia0"}]' "$work/cdi/nvidia.json" >"$work/spec"
+    mv "$work/spec" "$work/cdi/nvidia.json"
+    mkdir -p "$work/dri"
+    ln -sfn /tmp/shared/chosen "$work/dri/card9"
+    asks cdi "$(mounted "$work/dri" /dev/dri)"
+    refuses_runtime "a link in the image or a volume leads the node /dev/dri/card9 into a directory of the host" "$runtime"
+    # Nor one of the engine's.
+    asks cdi "$(mounted "$work/dri" /tmp/dri)" '.linux.devices += [{path: "/tmp/dri/card9", type: "c", major: 1, minor: 3}]'
+    refuses_runtime "a link in the image or a volume leads the node /tmp/dri/card9 into a directory of the host" "$runtime"
+  done
+}
+
+@test "cdi, runc and crun: no working directory is made in a directory of the host" {
+  local runtime
+  for runtime in runc crun; do
+    fresh_root small
+    shares_directory
+    asks cdi '.process.cwd = "/tmp/shared/new/deep"'
+    refuses_runtime "the working directory /tmp/shared/new/deep would be made in a directory of the host, $volume" "$runtime"
+    steered /elsewhere /tmp/shared
+    asks cdi '.process.cwd = "/elsewhere/new"'
+    refuses_runtime "a link in the image or a volume leads the working directory /elsewhere/new into a directory of the host" "$runtime"
+  done
+  # One that exists is not made.
+  asks cdi '.process.cwd = "/elsewhere"'
+  shim_create
+  [ "$status" -eq 0 ] || die "$(cat "$work/said")"
+}
+
+# What mode csv and a gated feature give is made by one runtime.
+@test "csv, crun: no file is made in a directory of a gated feature" {
+  fresh_root small
+  steered /usr/bin/nvidia-smi /run/udev/chosen
+  asks csv '.process.env += ["NVIDIA_GDS=enabled"]'
+  mkdir "$work/udev"
+  # shellcheck disable=SC2016
+  refuses_runtime "a link in the image or a volume leads the mount at /usr/bin/nvidia-smi into a directory of the host" crun unshare --mount --propagation private -- \
+    sh -c 'mount -t tmpfs none /run && mkdir /run/udev && mount --bind "$0" /run/udev && exec "$@"' "$work/udev"
+  [ -z "$(ls -A "$work/udev")" ] || die "$(ls -AR "$work/udev")"
 }
 
 @test "cdi, runc and crun: no volume is made in a directory of the specification" {

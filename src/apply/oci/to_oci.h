@@ -73,10 +73,16 @@ struct graft_oci_options {
 	bool late_mounts;
 	bool no_late_mounts; /* the container wants none, whatever `late_mounts` is; its annotation says so */
 	/*
-	 * Changes only the document, and only as far as the annotation GRAFT_OCI_LATE_MOUNTS: what
-	 * would become of the files. `ret_waiting` stays empty.
+	 * Changes only the document, which gets no hook, and the annotation GRAFT_OCI_LATE_MOUNTS:
+	 * what would become of the files. `ret_waiting` stays empty.
 	 */
 	bool only_look;
+	/*
+	 * Called when the document is edited and the root is not yet changed; -1 with *err set:
+	 * stop here. NULL: there is nothing to call.
+	 */
+	int (*before_root)(const void *data, struct graft_error *err);
+	const void *before_root_data; /* borrowed */
 	const struct graft_log *log;
 	/*
 	 * Receives the edits that wait until the container is created; release it with

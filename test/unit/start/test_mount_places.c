@@ -4,11 +4,15 @@
 #include "creation.h"
 #include "start/mount_places.h"
 
-/* What is mounted, in the order in which it is given. */
+/* What is made, in this order. */
 struct given {
 	const char *path, *source; /* the source is in the world */
 	const char *at;            /* where it will be; NULL: this cannot be determined */
-	char kind; /* 'd': a directory of ours; 'e': its links enter one; 'c': it copies what it covers */
+	/*
+	 * 'd': a directory of ours; 'e': its links enter one; 'c': it copies what it covers; 'o': its
+	 * links cannot be examined; 'n': a node; 'w': ours, and its links enter its own directory
+	 */
+	char kind;
 };
 
 /* The image has these links, and the volumes. */
@@ -50,23 +54,28 @@ static void expect_places(struct world *world, const struct given *given, size_t
 	assert_non_null(budget);
 	assert_true(fd >= 0);
 	graft_image_root_take(&root, fd, budget);
+	places.items = graft_arena_list(world->arena, n, sizeof(*places.items));
+	places.n = n;
+	assert_non_null(places.items);
 	for (size_t i = 0; i < n; i++) {
 		const char *source = given[i].source ? world_path(world, given[i].source) : NULL;
-		const struct graft_mount_place place = { .path = given[i].path,
-							 .source = source,
-							 .directory = given[i].kind == 'd' ? source : NULL,
-							 .copies = given[i].kind == 'c' };
 
-		assert_true(graft_mount_places_add(&places, &place, world->arena));
+		places.items[i] = (struct graft_mount_place){ .made = given[i].kind == 'n' ? GRAFT_MADE_NODE
+											   : GRAFT_MADE_MOUNT,
+							      .given = given[i].path,
+							      .source = source,
+							      .directory = given[i].kind == 'd' ? source : NULL,
+							      .ours = given[i].kind == 'w',
+							      .opaque = given[i].kind == 'o',
+							      .copies = given[i].kind == 'c' };
 	}
 	graft_mount_places_find(&places, &root, world->arena);
 	for (size_t i = 0; i < n; i++) {
 		const struct graft_mount_place *place = &places.items[i];
-		const struct given *expected = &given[place->order - 1];
 
 		print_message("# %s: %s\n", place->path, place->at ? place->at : "nowhere");
-		assert_string_equal(place->at ? place->at : "nowhere", expected->at ? expected->at : "nowhere");
-		assert_int_equal(place->entered != NULL, expected->kind == 'e');
+		assert_string_equal(place->at ? place->at : "nowhere", given[i].at ? given[i].at : "nowhere");
+		assert_int_equal(place->entered != NULL, given[i].kind == 'e');
 	}
 	(void)graft_budget_free(budget);
 }
@@ -83,10 +92,25 @@ static void test_links(void **state)
 		{ "/usr/bin/through", NULL, "/usr/lib/x", ' ' },
 		{ "/to/new", NULL, "/other/new", ' ' },
 		{ "/etc/new", NULL, "/etc/new", ' ' },
-		/* ".." after a link, as runc and crun resolve it. */
+		{ NULL, NULL, "/", ' ' },
+	};
+
+	make_links(*state);
+	expect_places(*state, given, GRAFT_COUNT(given));
+}
+
+/* ".." after a link: runc creates and mounts at two places. */
+static void test_dots(void **state)
+{
+	static const struct given given[] = {
+		{ "/etc/../to/x", NULL, "/other/x", ' ' },
 		{ "/etc/../to/../x", NULL, "/x", ' ' },
-		{ "/usr/bin/loop/..", NULL, NULL, ' ' },
 		{ "/usr/bin/../../to/y/./../z", NULL, "/other/z", ' ' },
+		{ "../../to/y", NULL, "/other/y", ' ' },
+		{ "/cover/way/../x", NULL, NULL, ' ' },
+		{ "/cover/way/../../cover/x", NULL, NULL, ' ' },
+		{ "/usr/bin/plain/../z", NULL, NULL, ' ' },
+		{ "/usr/bin/loop/..", NULL, NULL, ' ' },
 	};
 
 	make_links(*state);
@@ -97,139 +121,65 @@ static void test_links(void **state)
 static void test_covered_links(void **state)
 {
 	static const struct given given[] = {
+		{ "/cover", "empty", "/cover", ' ' },
+		{ "/data", "volume", "/data", ' ' },
+		{ "/shared", "host", "/shared", 'd' },
 		{ "/usr/bin/decoy", NULL, "/shared/x", 'e' },
 		{ "/usr/bin/through", NULL, "/usr/lib/x", 'e' },
 		{ "/usr/bin/volume", NULL, "/shared/y", 'e' },
 		{ "/data/in/token", NULL, "/shared/token", 'e' },
+		{ "/data/in/node", NULL, "/shared/node", 'e' },
 		{ "/data/up/x", NULL, "/lib/x", ' ' },
 		{ "/shared/meant", NULL, "/shared/meant", ' ' },
 		{ "/shared/out/x", NULL, "/etc/x", ' ' },
-		{ "/cover", "empty", "/cover", ' ' },
 		{ "/usr/bin/existing", NULL, "/usr/lib/x", ' ' },
 		{ "/usr/bin/again", NULL, "/shared/out.keep", 'e' },
-		{ "/data", "volume", "/data", ' ' },
-		{ "/shared", "host", "/shared", 'd' },
 		{ "/shared/later/../../x", NULL, "/x", 'e' },
+		{ "/shared/own/../own", NULL, "/shared/own", 'w' },
 	};
 
 	make_links(*state);
 	expect_places(*state, given, GRAFT_COUNT(given));
 }
 
-/* A tmpfs that gets what it covers covers nothing; what is mounted later at the same depth neither. */
-static void test_what_covers_nothing(void **state)
+/* Links in a file system that is mounted later cannot be examined; that it is there can. */
+static void test_opaque(void **state)
 {
-	static const struct given copied[] = {
-		{ "/cover", NULL, "/cover", 'c' },
-		{ "/usr/bin/decoy", NULL, "/far/shared/x", ' ' },
-	};
-	static const struct given later[] = {
-		{ "/usr/bin/decoy", NULL, "/far/shared/x", ' ' },
-		{ "/cover/below/it", "empty", "/cover/below/it", ' ' },
-		{ "/cover/way/x", "empty", "/far/far/away/x", ' ' },
+	static const struct given given[] = {
+		{ "/cover", NULL, "/cover", 'o' },
+		{ "/cover/x", NULL, NULL, ' ' },
+		{ "/usr/bin/decoy", NULL, NULL, ' ' },
+		{ "/etc/new", NULL, "/etc/new", ' ' },
 	};
 
 	make_links(*state);
-	expect_places(*state, copied, GRAFT_COUNT(copied));
-	expect_places(*state, later, GRAFT_COUNT(later));
+	expect_places(*state, given, GRAFT_COUNT(given));
 }
 
-/*
- * By depth, and at the same depth as given, except for those that are added last, sorted by path
- * (oci_mounts.c). "a" has less depth than "/a".
- */
-static void test_order(void **state)
+/* A tmpfs that gets what it covers covers nothing; what is mounted later and nodes neither. */
+static void test_what_covers_nothing(void **state)
 {
-	static const struct graft_mount_place given[] = {
-		{ .path = "/z/y/x" },
-		{ .path = "/c/c" },
-		{ .path = "/b/a" },
-		{ .path = "/" },
-		{ .path = "/b/b", .sorted = true },
-		{ .path = "a", .sorted = true },
-		{ .path = "/a/a", .sorted = true },
-		{ .path = "/b/../b/c/", .sorted = true },
+	static const struct given given[] = {
+		{ "/cover", NULL, "/cover", 'c' },
+		{ "/cover", NULL, "/cover", 'n' },
+		{ "/usr/bin/decoy", NULL, "/far/shared/x", ' ' },
+		{ "/cover/way/x", "empty", "/far/far/away/x", ' ' },
+		{ "/cover/below/it", "empty", "/cover/below/it", ' ' },
+		{ "/cover", "empty", "/cover", ' ' },
 	};
-	static const char *const expected[] = { "/a", "/", "/c/c", "/b/a", "/a/a", "/b/b", "/b/c", "/z/y/x" };
-	auto_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
-	struct graft_mount_places places = { .n = 0 };
-	struct world *world = *state;
 
-	root.budget = graft_budget_new(10000);
-	assert_non_null(root.budget);
-	for (size_t i = 0; i < GRAFT_COUNT(given); i++)
-		assert_true(graft_mount_places_add(&places, &given[i], world->arena));
-	graft_mount_places_find(&places, &root, world->arena);
-	for (size_t i = 0; i < GRAFT_COUNT(expected); i++)
-		assert_string_equal(places.items[i].path, expected[i]);
-	(void)graft_budget_free(root.budget);
-}
-
-/* A volume may be led elsewhere, but not over what the runtime makes nodes in. */
-static void test_volumes(void **state)
-{
-	static const struct {
-		const char *path, *at;
-		bool ours;
-		const char *refused; /* where it leads; NULL: not refused */
-	} cases[] = {
-		{ "/data", "/other", false, NULL },
-		{ "/", "/", false, NULL },
-		{ "/dev", "/dev", false, NULL },
-		{ "/dev/shm", "/dev/shm", false, NULL },
-		{ "/proc/self/x", "/proc/1/x", false, NULL },
-		{ "/sys/class/x", "/sys/devices/x", false, NULL },
-		{ "/data", NULL, false, "to a place that cannot be determined" },
-		{ "/data", "/", false, "over the whole root" },
-		{ "/data", "/dev", false, "over /dev, /proc or /sys" },
-		{ "/data", "/dev/shm", false, "over /dev, /proc or /sys" },
-		{ "/data", "/proc/x", false, "over /dev, /proc or /sys" },
-		{ "/dev/a", "/dev/b", false, "over /dev, /proc or /sys" },
-		{ "/proc/x", "/proc", false, "over /dev, /proc or /sys" },
-		{ "/proc/x", "/sys/x", false, "over /dev, /proc or /sys" },
-		{ "/sys/x", "/sys", false, "over /dev, /proc or /sys" },
-		{ "/proc/x", "/proc/y", true, "over /dev, /proc or /sys" },
-	};
-	struct world *world = *state;
-	struct graft_start create = { .arena = world->arena, .budget = graft_budget_new(10000) };
-
-	assert_non_null(create.budget);
-	for (size_t i = 0; i < GRAFT_COUNT(cases); i++) {
-		struct graft_mount_place place = { .path = cases[i].path,
-						   .given = cases[i].path,
-						   .at = cases[i].at,
-						   .ours = cases[i].ours,
-						   .source = "/volume" };
-		const char *message = graft_arena_printf(
-		    world->arena, "a link in the image or a volume leads the mount at %s %s", cases[i].path,
-		    cases[i].refused ? cases[i].refused : "nowhere");
-		struct graft_error err = { .status = GRAFT_OK };
-		int rc = graft_mount_place_check_volume(&place, &create, &err);
-
-		print_message("# %s: %s\n", cases[i].path, cases[i].at ? cases[i].at : "nowhere");
-		assert_int_equal(rc, cases[i].refused ? -1 : 0);
-		if (cases[i].refused) {
-			assert_int_equal(err.status, GRAFT_UNSAFE);
-			assert_string_equal(err.msg, message);
-		}
-		/* One that is replaced is not mounted; only a volume has files of the host. */
-		place.replaced = true;
-		assert_int_equal(graft_mount_place_check_volume(&place, &create, NULL), 0);
-		place.replaced = false;
-		place.source = NULL;
-		assert_int_equal(graft_mount_place_check_volume(&place, &create, NULL), cases[i].at ? 0 : -1);
-	}
-	create.budget = graft_budget_free(create.budget);
+	make_links(*state);
+	expect_places(*state, given, GRAFT_COUNT(given));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_links, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_dots, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_covered_links, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_opaque, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_what_covers_nothing, world_begin, world_end),
-		cmocka_unit_test_setup_teardown(test_order, world_begin, world_end),
-		cmocka_unit_test_setup_teardown(test_volumes, world_begin, world_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_places: which documents are refused, and with which message. */
+#include "../unit.h"
+#include "apply/oci/oci_edits.h"
+#include "creation.h"
+#include "start/check_places.h"
+
+struct document {
+	const char *mounts; /* "DESTINATION TYPE SOURCE", separated by ';'; the source is in the world */
+	const char *ours;   /* the same, added by us; each a bind */
+	const char *node, *our_node, *cwd;
+	const char *refused; /* the message, with the world's directory for "@"; NULL: it is not refused */
+};
+
+static const char *mount_json(struct world *world, const char *text)
+{
+	char destination[64], type[16], source[64] = "none";
+	int n = sscanf(text, "%63s %15s %63s", destination, type, source);
+
+	assert_true(n >= 2);
+	return graft_arena_printf(
+	    world->arena, "{\"destination\": \"%s\", \"type\": \"%s\", \"source\": \"%s\", \"options\": [\"%s\"]}",
+	    destination, type, n == 3 ? world_path(world, source) : source,
+	    strcmp(type, "bind") == 0 ? "rbind" : "nosuid");
+}
+
+static const char *document_text(struct world *world, const struct document *row)
+{
+	const char *mounts = "", *rest = row->mounts;
+
+	while (rest && *rest != '\0') {
+		size_t length = strcspn(rest, ";");
+
+		mounts = graft_arena_printf(world->arena, "%s%s%s", mounts, mounts[0] == '\0' ? "" : ", ",
+					    mount_json(world, graft_arena_strndup(world->arena, rest, length)));
+		rest += length + (rest[length] == ';');
+	}
+	return graft_arena_printf(world->arena,
+				  "{\"root\": {\"path\": \"%s\"}, \"process\": {\"cwd\": \"%s\"}, \"mounts\": [%s], "
+				  "\"linux\": {\"devices\": [%s%s%s]}}",
+				  world_path(world, "root"), row->cwd ? row->cwd : "/", mounts,
+				  row->node ? "{\"type\": \"c\", \"path\": \"" : "", row->node ? row->node : "",
+				  row->node ? "\"}" : "");
+}
+
+static void add_ours(struct world *world, struct creation *creation, const struct document *row)
+{
+	const char *options[] = { "rbind", "rw" };
+	struct graft_cdi_mount mount = { .options = options, .n_options = 2 };
+	struct graft_cdi_node node = { .path = row->our_node, .host_path = "/dev/null" };
+	struct graft_cdi_edits edits = { .nodes = &node, .n_nodes = row->our_node ? 1 : 0 };
+	char destination[64], source[64];
+
+	if (row->ours) {
+		assert_int_equal(sscanf(row->ours, "%63s bind %63s", destination, source), 2);
+		mount.container_path = destination;
+		mount.host_path = world_path(world, source);
+		edits.mounts = &mount;
+		edits.n_mounts = 1;
+	}
+	assert_int_equal(graft_oci_apply_edits(creation->create.document, &edits, NULL), 0);
+}
+
+static void expect_documents(struct world *world, const struct document *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *text = document_text(world, &rows[i]);
+		struct graft_error err = { .status = GRAFT_OK };
+		struct creation creation;
+		int rc;
+
+		creation_init(&creation, world->arena);
+		graft_json_document_free(creation.create.document);
+		assert_int_equal(
+		    graft_json_document_parse("config.json", text, strlen(text), &creation.create.document, NULL), 0);
+		assert_int_equal(graft_oci_spec_read(creation.create.document, world->arena, &creation.spec, NULL), 0);
+		add_ours(world, &creation, &rows[i]);
+		creation.create.budget = graft_budget_new(10000);
+		rc = graft_start_check_places(&creation.create, &err);
+		print_message("# %zu: %s\n", i, rc == 0 ? "not refused" : err.msg);
+		assert_int_equal(rc, rows[i].refused ? -1 : 0);
+		if (rows[i].refused) {
+			assert_int_equal(err.status, GRAFT_UNSAFE);
+			assert_string_equal(err.msg, world_text(world, rows[i].refused));
+		}
+		creation.create.budget = graft_budget_free(creation.create.budget);
+		creation_done(&creation);
+	}
+}
+
+static void make_root(struct world *world)
+{
+	static const char *const directories[] = { "root/etc", "root/usr/lib", "root/tmp", "root/elsewhere/deep/x",
+						   "volume",   "host/old",     "linked",   "empty" };
+	static const char *const links[][2] = {
+		{ "root/var", "tmp" },
+		{ "root/data", "/dev/dri" },
+		{ "root/all", "/" },
+		{ "root/loop", "loop" },
+		{ "root/into", "/tmp/shared" },
+		{ "root/kernel", "/proc/sys" },
+		{ "root/a", "/elsewhere/deep/x" },
+		{ "linked/to", "/tmp/shared" },
+		{ "linked/card", "/tmp/shared/chosen" },
+		{ "linked/null", "/dev/null" },
+		{ "linked/out", "/elsewhere/x" },
+	};
+
+	for (size_t i = 0; i < GRAFT_COUNT(directories); i++)
+		world_put(world, graft_arena_printf(world->arena, "%s/.keep", directories[i]), "", 0644);
+	for (size_t i = 0; i < GRAFT_COUNT(links); i++)
+		assert_int_equal(symlink(links[i][1], world_path(world, links[i][0])), 0);
+}
+
+#define LINK   "a link in the image or a volume leads the "
+#define SHARED "/tmp/shared bind host"
+
+/* What the engine mounts, whatever we add. */
+static void test_volumes(void **state)
+{
+	static const struct document rows[] = {
+		{ "/dev tmpfs;/proc proc;/data/x tmpfs;/etc/x bind volume" },
+		{ "/var/x bind volume" },
+		{ "/all bind volume", .refused = LINK "mount at /all over the whole root" },
+		{ "/ bind volume" },
+		{ "/dev tmpfs;/data bind volume", .refused = LINK "mount at /data over /dev, /proc or /sys" },
+		{ "/dev tmpfs;/data/new overlay", .refused = LINK "mount at /data/new over /dev, /proc or /sys" },
+		{ "/proc proc;/kernel bind volume", .refused = LINK "mount at /kernel over /dev, /proc or /sys" },
+		{ "/loop bind volume", .refused = LINK "mount at /loop to a place that cannot be determined" },
+		{ "/loop/x tmpfs", .refused = LINK "mount at /loop/x to a place that cannot be determined" },
+		{ "/a/.. bind volume", .refused = LINK "mount at /a/.. to a place that cannot be determined" },
+		{ "/etc/../usr/x bind volume" },
+		{ "/x overlay;/x/y tmpfs", .refused = LINK "mount at /x/y to a place that cannot be determined" },
+		{ "/dev/v bind linked;/dev/v/out bind volume" },
+		{ "/dev devtmpfs;/dev/shm bind volume" },
+	};
+
+	make_root(*state);
+	expect_documents(*state, rows, GRAFT_COUNT(rows));
+}
+
+static void test_nodes(void **state)
+{
+	static const struct document rows[] = {
+		{ "/dev tmpfs", .node = "/dev/x", .our_node = "/dev/y" },
+		{ "/dev tmpfs;/dev/dri bind linked", .our_node = "/dev/dri/card",
+		  .refused = LINK "node /dev/dri/card out of /dev" },
+		{ "/dev tmpfs;/dev/dri bind linked", .node = "/dev/dri/card",
+		  .refused = LINK "node /dev/dri/card out of /dev" },
+		{ "/dev tmpfs;/dev/dri bind linked", .our_node = "/dev/dri/null" },
+		{ "/dev tmpfs;/dev/dri bind linked", .our_node = "/dev/dri/other" },
+		{ "/dev tmpfs", .node = "/var/x" },
+		{ "/dev tmpfs", .node = "/loop/x",
+		  .refused = LINK "node /loop/x to a place that cannot be determined" },
+		{ "/dev tmpfs", SHARED, .node = "/into/x",
+		  .refused = LINK "node /into/x into a directory of the host" },
+		{ "/dev tmpfs", SHARED, .our_node = "/into/x",
+		  .refused = LINK "node /into/x into a directory of the host" },
+		{ "/dev tmpfs", SHARED, .node = "/tmp/shared/x",
+		  .refused = "the node /tmp/shared/x would be made in a directory of the host, @host" },
+		{ "/dev tmpfs", SHARED, .our_node = "/tmp/shared/x" },
+	};
+
+	make_root(*state);
+	expect_documents(*state, rows, GRAFT_COUNT(rows));
+}
+
+/* A directory of the host that we give. What the engine gives itself is the engine's. */
+static void test_directories(void **state)
+{
+	static const struct document rows[] = {
+		{ "/dev tmpfs", SHARED },
+		{ SHARED ";/into/x bind volume" },
+		{ "/into/x bind volume", SHARED, .refused = LINK "mount at /into/x into a directory of the host" },
+		{ "/into/x tmpfs", SHARED, .refused = LINK "mount at /into/x into a directory of the host" },
+		{ "/into bind volume", SHARED },
+		{ "/tmp/shared/new bind volume", SHARED,
+		  .refused = "the mount at /tmp/shared/new would be made in a directory of the host, @host" },
+		{ "/tmp/shared/old bind volume;/tmp/shared/old/new tmpfs", SHARED },
+		{ "/linked bind linked;/linked/to/x bind volume", "/tmp/shared bind host",
+		  .refused = LINK "mount at /linked/to/x into a directory of the host" },
+		{ "/v bind linked", "/v/to/y bind host" },
+		{ "/dev tmpfs", "/data bind host", .refused = LINK "mount at /data over /dev, /proc or /sys" },
+		{ "/dev tmpfs", "/all bind host", .refused = LINK "mount at /all over the whole root" },
+		/* A file is nothing to make something in. */
+		{ "/into/x bind volume", "/tmp/shared bind host/old/.keep" },
+		{ "/dev tmpfs", SHARED, .cwd = "/tmp/shared" },
+		{ "/dev tmpfs", SHARED, .cwd = "/into/old" },
+		{ "/dev tmpfs", SHARED, .cwd = "/into/new",
+		  .refused = LINK "working directory /into/new into a directory of the host" },
+		{ "/dev tmpfs", SHARED, .cwd = "/tmp/shared/new",
+		  .refused = "the working directory /tmp/shared/new would be made in a directory of the host, @host" },
+		{ "/dev tmpfs", SHARED, .cwd = "/loop",
+		  .refused = LINK "working directory /loop to a place that cannot be determined" },
+		{ "/dev tmpfs", .cwd = "/loop" },
+	};
+
+	make_root(*state);
+	expect_documents(*state, rows, GRAFT_COUNT(rows));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_volumes, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_nodes, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_directories, world_begin, world_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
