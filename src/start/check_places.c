@@ -68,6 +68,17 @@ static bool is_given_node(const struct graft_oci_spec *given, const char *path)
 	return false;
 }
 
+/* Files of ours can do harm in a directory of ours only. */
+static size_t drop_ours(struct graft_mount_place *items, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!items[i].ours)
+			items[kept++] = items[i];
+	return kept;
+}
+
 /* QUIRK: runc and crun make the working directory last, and as root. */
 static int list_mount_places(const struct graft_start *create, const struct graft_oci_spec *spec,
 			     struct graft_budget *budget, struct graft_mount_places *ret_places,
@@ -85,6 +96,8 @@ static int list_mount_places(const struct graft_start *create, const struct graf
 		has_directory = has_directory || items[n].directory;
 		n++;
 	}
+	if (!has_directory)
+		n = drop_ours(items, n);
 	for (size_t i = 0; i < spec->n_devices; i++)
 		items[n++] = (struct graft_mount_place){ .made = GRAFT_MADE_NODE,
 							 .given = spec->devices[i],
