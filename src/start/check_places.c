@@ -2,6 +2,8 @@
 /* check_places: compares where the mounts and nodes of a container will be. */
 #include "start/check_places.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -16,13 +18,45 @@
 /* File systems of the kernel, and empty ones: they have no links of an image or a volume. */
 static bool is_without_links(const char *type)
 {
-	static const char *const types[] = { "tmpfs",  "proc",    "sysfs",    "devpts",    "mqueue",
-					     "cgroup", "cgroup2", "devtmpfs", "hugetlbfs", "ramfs" };
+	static const char *const types[] = { "tmpfs",  "proc",    "sysfs",     "devpts",  "mqueue",
+					     "cgroup", "cgroup2", "devtmpfs",  "debugfs", "hugetlbfs",
+					     "ramfs",  "tracefs", "securityfs" };
 
-	for (size_t i = 0; i < GRAFT_COUNT(types); i++)
-		if (strcmp(type, types[i]) == 0)
-			return true;
-	return false;
+	return graft_is_in(types, GRAFT_COUNT(types), type);
+}
+
+static bool is_empty_volume(const char *path, struct graft_budget *budget, struct graft_arena *arena)
+{
+	auto_image_root struct graft_image_root volume = GRAFT_IMAGE_ROOT_INIT;
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const char **names;
+	size_t n;
+
+	if (fd < 0)
+		return false;
+	graft_image_root_take(&volume, fd, budget);
+	return graft_image_root_list(&volume, "/", 1, arena, &names, &n, NULL) == 0 && n == 0;
+}
+
+/* The rest of the option that begins with `name`; NULL: there is none. */
+static const char *mount_option(const struct graft_oci_mount *mount, const char *name)
+{
+	for (size_t i = 0; i < mount->n_options; i++)
+		if (graft_starts_with(mount->options[i], name))
+			return mount->options[i] + strlen(name);
+	return NULL;
+}
+
+/* What an overlay shows if it is of one directory, and nothing was written above (Podman). */
+static const char *overlay_source(const struct graft_oci_mount *mount, struct graft_budget *budget,
+				  struct graft_arena *arena)
+{
+	const char *lower = mount_option(mount, "lowerdir="), *upper = mount_option(mount, "upperdir=");
+
+	if (!mount->type || strcmp(mount->type, "overlay") != 0 || !lower || lower[0] != '/' || strpbrk(lower, ":\\") ||
+	    (upper && !is_empty_volume(upper, budget, arena)))
+		return NULL;
+	return lower;
 }
 
 static const char *shared_directory_of(const char *source)
@@ -42,20 +76,25 @@ static size_t find_given_mount(const struct graft_oci_spec *given, const struct 
 	return i;
 }
 
-static struct graft_mount_place make_mount_place(const struct graft_start *create, const struct graft_oci_mount *mount)
+static struct graft_mount_place make_mount_place(const struct graft_start *create, const struct graft_oci_mount *mount,
+						 struct graft_budget *budget)
 {
 	size_t given = find_given_mount(create->spec, mount);
 	bool is_bind = graft_start_is_bind(mount), ours = given == create->spec->n_mounts;
-	const char *source = is_bind ? graft_oci_mount_source(mount, create->bundle, create->arena) : NULL;
+	const char *source = is_bind ? graft_oci_mount_source(mount, create->bundle, create->arena)
+				     : overlay_source(mount, budget, create->arena);
+	/* A root that is mounted later is not examined. */
+	bool is_root = mount->destination && strcmp(mount->destination, "/") == 0;
 
 	return (struct graft_mount_place){
 		.given = mount->destination,
 		.source = source,
 		.directory = ours ? shared_directory_of(source) : NULL,
 		.ours = ours,
-		.read_only = graft_is_in(mount->options, mount->n_options, "ro"),
-		.copies = graft_is_in(mount->options, mount->n_options, "tmpcopyup"),
-		.opaque = !is_bind && mount->type && !is_without_links(mount->type),
+		.read_only = graft_is_in(mount->options, mount->n_options, "ro") ||
+			     graft_is_in(mount->options, mount->n_options, "rro"),
+		.copies = !is_bind && graft_is_in(mount->options, mount->n_options, "tmpcopyup"),
+		.opaque = !source && !is_bind && !is_root && mount->type && !is_without_links(mount->type),
 		.plain = !ours && create->plain_mounts && create->plain_mounts[given],
 	};
 }
@@ -79,12 +118,15 @@ static size_t drop_ours(struct graft_mount_place *items, size_t n)
 	return kept;
 }
 
-/* QUIRK: runc and crun make the working directory last, and as root. */
+/*
+ * QUIRK: runc mounts what $NOTIFY_SOCKET names after all other mounts. runc and crun make the
+ * console after the nodes, and the working directory last, all as root.
+ */
 static int list_mount_places(const struct graft_start *create, const struct graft_oci_spec *spec,
 			     struct graft_budget *budget, struct graft_mount_places *ret_places,
 			     struct graft_error *err)
 {
-	struct graft_mount_place *items = graft_arena_list(create->arena, spec->n_mounts + spec->n_devices + 1,
+	struct graft_mount_place *items = graft_arena_list(create->arena, spec->n_mounts + spec->n_devices + 3,
 							   sizeof(*items));
 	bool has_directory = false;
 	size_t n = 0;
@@ -92,16 +134,22 @@ static int list_mount_places(const struct graft_start *create, const struct graf
 	if (!items)
 		return graft_fail_memory(err);
 	for (size_t i = 0; i < spec->n_mounts && !graft_budget_is_spent(budget); i++) {
-		items[n] = make_mount_place(create, &spec->mounts[i]);
+		items[n] = make_mount_place(create, &spec->mounts[i], budget);
 		has_directory = has_directory || items[n].directory;
 		n++;
 	}
 	if (!has_directory)
 		n = drop_ours(items, n);
+	if (secure_getenv("NOTIFY_SOCKET"))
+		items[n++] = (struct graft_mount_place){ .given = "/run/notify", .opaque = true };
+	/* Their number is the host's. */
+	graft_budget_extend(budget, (int64_t)spec->n_devices / 16, GRAFT_BUDGET_EDITS_MS);
 	for (size_t i = 0; i < spec->n_devices; i++)
 		items[n++] = (struct graft_mount_place){ .made = GRAFT_MADE_NODE,
 							 .given = spec->devices[i],
 							 .ours = !is_given_node(create->spec, spec->devices[i]) };
+	if (has_directory)
+		items[n++] = (struct graft_mount_place){ .made = GRAFT_MADE_NODE, .given = "/dev/console" };
 	if (spec->cwd && has_directory)
 		items[n++] = (struct graft_mount_place){ .made = GRAFT_MADE_DIRECTORY, .given = spec->cwd };
 	*ret_places = (struct graft_mount_places){ items, n };
@@ -154,6 +202,9 @@ static int check_volume(const struct graft_mount_place *place, struct graft_erro
 
 static int check_alone(const struct graft_mount_place *place, struct graft_error *err)
 {
+	if (!place->at && place->unseen)
+		return graft_fail(err, GRAFT_UNSAFE, 0, "the %s %s would be below %s, whose links cannot be examined",
+				  names[place->made], place->given, place->unseen->given);
 	if (!place->at)
 		return refuse_place(place, "to a place that cannot be determined", err);
 	if (place->entered)
@@ -184,9 +235,10 @@ static int check_in_directory(const struct graft_start *create, const struct gra
 {
 	bool is_meant = graft_path_is_within(place->path, shared->path);
 
-	/* What is mounted over the directory is another. */
-	if ((place->below && place->below > shared) || !graft_path_is_within(place->at, shared->at) ||
-	    strcmp(place->at, shared->at) == 0 || (is_meant && place->ours))
+	/* What is mounted over the directory is another, and what is made earlier is not in it. */
+	if (place < shared || (place->below && place->below > shared) || !graft_path_is_within(place->at, shared->at) ||
+	    strcmp(place->at, shared->at) == 0 ||
+	    (place->ours && graft_mount_place_is_straight(place, shared, place->at)))
 		return 0;
 	if ((is_meant || shared->read_only || place->made == GRAFT_MADE_DIRECTORY) &&
 	    exists_in(shared, place, create->arena))

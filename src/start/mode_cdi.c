@@ -390,6 +390,7 @@ static int generate_cdi_devices(struct graft_start *create, const struct graft_s
 	generated.container = &container;
 	rc = graft_mode_jit_cdi(&generated, err);
 	create->waiting = generated.waiting;
+	create->places_checked = generated.places_checked;
 	return rc;
 }
 

@@ -88,6 +88,15 @@ static bool is_plain_place(const struct graft_image_root *root, const char *path
 	return rc == 0 || rc == -ENOENT || rc == -ENOTDIR;
 }
 
+bool graft_mount_place_is_straight(const struct graft_mount_place *place, const struct graft_mount_place *directory,
+				   const char *at)
+{
+	size_t length = strcmp(directory->path, "/") == 0 ? 0 : strlen(directory->path);
+
+	return graft_path_is_within(place->path, directory->path) &&
+	       graft_path_is_within(place->path + length, below_mount(directory, at));
+}
+
 /*
  * Whether `next`, on the way to `place`, would be made in a directory of the host. QUIRK: crun 1.8
  * makes each component that a link names, also if ".." follows.
@@ -99,7 +108,7 @@ static bool is_made_in_directory(const struct graft_mount_place *place, const st
 	struct stat st;
 
 	if (!mount || !mount->directory || strcmp(next, mount->at) == 0 ||
-	    (place->ours && graft_path_is_within(place->path, mount->path)))
+	    (place->ours && graft_mount_place_is_straight(place, mount, next)))
 		return false;
 	path = graft_arena_printf(arena, "%s%s", mount->directory, below_mount(mount, next));
 	return !path || lstat(path, &st) < 0;
@@ -137,6 +146,8 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
 			place->entered = mount;
 		if (strcmp(next, "/") != 0 && (mount || !is_place_covered(places, next)))
 			n = read_visible_link(root, mount, next, text, sizeof(text) - 1);
+		if (n < 0 && place && mount && mount->opaque)
+			place->unseen = mount;
 		if (n < 0 || (n > 0 && ++n_links > LINKS_MAX))
 			return NULL;
 		if (n == 0) {
@@ -178,8 +189,10 @@ static const char *find_one_place(const struct graft_image_root *root, const str
 void graft_mount_places_find(struct graft_mount_places *places, const struct graft_image_root *root,
 			     struct graft_arena *arena)
 {
+	size_t n_mounts = 0; /* the rest covers nothing */
+
 	for (size_t i = 0; i < places->n; i++) {
-		const struct graft_mount_places earlier = { places->items, i };
+		const struct graft_mount_places earlier = { places->items, n_mounts };
 		struct graft_mount_place *place = &places->items[i];
 
 		if (graft_budget_is_spent(root->budget))
@@ -189,5 +202,7 @@ void graft_mount_places_find(struct graft_mount_places *places, const struct gra
 		place->at = find_one_place(root, &earlier, place, arena);
 		place->length = place->at ? strlen(place->at) : 0;
 		place->below = place->at ? find_covering(&earlier, place->at) : NULL;
+		if (place->made == GRAFT_MADE_MOUNT)
+			n_mounts = i + 1;
 	}
 }

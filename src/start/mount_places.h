@@ -30,7 +30,8 @@ struct graft_mount_place {
 	size_t length;                         /* of `at` */
 	const struct graft_mount_place *below; /* the last earlier mount that covers `at`; or NULL */
 	const struct graft_mount_place
-	    *entered; /* a directory in which links have something made on the way; or NULL */
+	    *entered;                           /* a directory in which links have something made on the way; or NULL */
+	const struct graft_mount_place *unseen; /* an opaque mount that hides what is on the way; or NULL */
 };
 
 struct graft_mount_places {
@@ -45,11 +46,17 @@ struct graft_mount_places {
 void graft_mount_places_find(struct graft_mount_places *places, const struct graft_image_root *root,
 			     struct graft_arena *arena);
 /*
+ * Whether `at` is where the path of `place` says in this directory of the host: no link, which a
+ * volume in it may have, leads elsewhere.
+ */
+bool graft_mount_place_is_straight(const struct graft_mount_place *place, const struct graft_mount_place *directory,
+				   const char *at);
+/*
  * What `path`, which is clean or has dots, will resolve to once these mounts are made. `places`
  * NULL: they are not known, and only what the image has in /dev, /proc and /sys will be covered.
  * Missing components will be created where their parents and the links on the way point to.
- * `place`, unless NULL, gets `entered`. Returns NULL if it resolves to nothing, or this cannot be
- * determined.
+ * `place`, unless NULL, gets `entered` and `unseen`. Returns NULL if it resolves to nothing, or
+ * this cannot be determined.
  */
 const char *graft_start_find_place(const struct graft_image_root *root, const char *path,
 				   const struct graft_mount_places *places, struct graft_arena *arena,

@@ -4,24 +4,30 @@
 #include "apply/oci/oci_edits.h"
 #include "creation.h"
 #include "start/check_places.h"
+#include "start/give.h"
 
 struct document {
 	const char *mounts; /* "DESTINATION TYPE SOURCE", separated by ';'; the source is in the world */
-	const char *ours;   /* the same, added by us; each a bind */
+	const char *ours;   /* "DESTINATION rw|ro SOURCE", added by us; each a bind */
 	const char *node, *our_node, *cwd;
 	const char *refused; /* the message, with the world's directory for "@"; NULL: it is not refused */
 };
 
+/* An overlay has the source below, and with ",DIRECTORY" that above. */
 static const char *mount_json(struct world *world, const char *text)
 {
-	char destination[64], type[16], source[64] = "none";
-	int n = sscanf(text, "%63s %15s %63s", destination, type, source);
+	char destination[64], type[16], source[64] = "none", above[64] = "empty-above";
+	int n = sscanf(text, "%63s %15s %63[^,],%63s", destination, type, source, above);
+	bool is_overlay = strcmp(type, "overlay") == 0 && n >= 3, copies = strcmp(type, "tmpcopyup") == 0;
+	const char *options = strcmp(type, "bind") == 0 ? "rbind" : copies ? "tmpcopyup" : "nosuid";
 
 	assert_true(n >= 2);
+	if (is_overlay)
+		options = graft_arena_printf(world->arena, "lowerdir=%s\", \"upperdir=%s", world_path(world, source),
+					     world_path(world, above));
 	return graft_arena_printf(
 	    world->arena, "{\"destination\": \"%s\", \"type\": \"%s\", \"source\": \"%s\", \"options\": [\"%s\"]}",
-	    destination, type, n == 3 ? world_path(world, source) : source,
-	    strcmp(type, "bind") == 0 ? "rbind" : "nosuid");
+	    destination, copies ? "tmpfs" : type, n >= 3 ? world_path(world, source) : source, options);
 }
 
 static const char *document_text(struct world *world, const struct document *row)
@@ -45,18 +51,25 @@ static const char *document_text(struct world *world, const struct document *row
 
 static void add_ours(struct world *world, struct creation *creation, const struct document *row)
 {
-	const char *options[] = { "rbind", "rw" };
-	struct graft_cdi_mount mount = { .options = options, .n_options = 2 };
 	struct graft_cdi_node node = { .path = row->our_node, .host_path = "/dev/null" };
 	struct graft_cdi_edits edits = { .nodes = &node, .n_nodes = row->our_node ? 1 : 0 };
-	char destination[64], source[64];
+	const char *rest = row->ours;
 
-	if (row->ours) {
-		assert_int_equal(sscanf(row->ours, "%63s bind %63s", destination, source), 2);
-		mount.container_path = destination;
-		mount.host_path = world_path(world, source);
-		edits.mounts = &mount;
-		edits.n_mounts = 1;
+	while (rest && *rest != '\0') {
+		char destination[64], option[16], source[64];
+		const char **options = graft_arena_list(world->arena, 2, sizeof(*options));
+		struct graft_cdi_mount *mount = graft_arena_push(world->arena, &edits.mounts, &edits.n_mounts,
+								 sizeof(*mount));
+
+		assert_int_equal(sscanf(rest, "%63s %15s %63[^;]", destination, option, source), 3);
+		options[0] = "rbind";
+		options[1] = graft_arena_strdup(world->arena, option);
+		*mount = (struct graft_cdi_mount){ .container_path = graft_arena_strdup(world->arena, destination),
+						   .host_path = world_path(world, source),
+						   .options = options,
+						   .n_options = 2 };
+		rest += strcspn(rest, ";");
+		rest += *rest == ';';
 	}
 	assert_int_equal(graft_oci_apply_edits(creation->create.document, &edits, NULL), 0);
 }
@@ -76,6 +89,7 @@ static void expect_documents(struct world *world, const struct document *rows, s
 		assert_int_equal(graft_oci_spec_read(creation.create.document, world->arena, &creation.spec, NULL), 0);
 		add_ours(world, &creation, &rows[i]);
 		creation.create.budget = graft_budget_new(10000);
+		assert_int_equal(graft_start_look_at_mounts(&creation.create, NULL), 0);
 		rc = graft_start_check_places(&creation.create, &err);
 		print_message("# %zu: %s\n", i, rc == 0 ? "not refused" : err.msg);
 		assert_int_equal(rc, rows[i].refused ? -1 : 0);
@@ -90,14 +104,17 @@ static void expect_documents(struct world *world, const struct document *rows, s
 
 static void make_root(struct world *world)
 {
-	static const char *const directories[] = { "root/etc", "root/usr/lib", "root/tmp", "root/elsewhere/deep/x",
-						   "volume",   "host/old",     "linked",   "empty" };
+	static const char *const directories[] = {
+		"root/etc", "root/deep", "root/usr/lib", "root/tmp", "root/elsewhere/deep/x",
+		"volume",   "host/old",  "linked",       "empty"
+	};
 	static const char *const links[][2] = {
 		{ "root/var", "tmp" },
 		{ "root/data", "/dev/dri" },
 		{ "root/all", "/" },
 		{ "root/loop", "loop" },
 		{ "root/into", "/tmp/shared" },
+		{ "root/deep/into", "/tmp/shared" },
 		{ "root/kernel", "/proc/sys" },
 		{ "root/a", "/elsewhere/deep/x" },
 		{ "linked/to", "/tmp/shared" },
@@ -106,6 +123,7 @@ static void make_root(struct world *world)
 		{ "linked/out", "/elsewhere/x" },
 	};
 
+	assert_int_equal(mkdir(world_path(world, "empty-above"), 0755), 0);
 	for (size_t i = 0; i < GRAFT_COUNT(directories); i++)
 		world_put(world, graft_arena_printf(world->arena, "%s/.keep", directories[i]), "", 0644);
 	for (size_t i = 0; i < GRAFT_COUNT(links); i++)
@@ -113,7 +131,7 @@ static void make_root(struct world *world)
 }
 
 #define LINK   "a link in the image or a volume leads the "
-#define SHARED "/tmp/shared bind host"
+#define SHARED "/tmp/shared rw host"
 
 /* What the engine mounts, whatever we add. */
 static void test_volumes(void **state)
@@ -130,7 +148,8 @@ static void test_volumes(void **state)
 		{ "/loop/x tmpfs", .refused = LINK "mount at /loop/x to a place that cannot be determined" },
 		{ "/a/.. bind volume", .refused = LINK "mount at /a/.. to a place that cannot be determined" },
 		{ "/etc/../usr/x bind volume" },
-		{ "/x overlay;/x/y tmpfs", .refused = LINK "mount at /x/y to a place that cannot be determined" },
+		{ "/x overlay;/x/y tmpfs",
+		  .refused = "the mount at /x/y would be below /x, whose links cannot be examined" },
 		{ "/dev/v bind linked;/dev/v/out bind volume" },
 		{ "/dev devtmpfs;/dev/shm bind volume" },
 	};
@@ -170,20 +189,46 @@ static void test_directories(void **state)
 {
 	static const struct document rows[] = {
 		{ "/dev tmpfs", SHARED },
-		{ SHARED ";/into/x bind volume" },
-		{ "/into/x bind volume", SHARED, .refused = LINK "mount at /into/x into a directory of the host" },
-		{ "/into/x tmpfs", SHARED, .refused = LINK "mount at /into/x into a directory of the host" },
+		{ "/tmp/shared bind host;/into/d/x bind volume" },
+		{ "/into/d/x bind volume", SHARED, .refused = LINK "mount at /into/d/x into a directory of the host" },
+		{ "/into/d/x tmpfs", SHARED, .refused = LINK "mount at /into/d/x into a directory of the host" },
 		{ "/into bind volume", SHARED },
 		{ "/tmp/shared/new bind volume", SHARED,
 		  .refused = "the mount at /tmp/shared/new would be made in a directory of the host, @host" },
 		{ "/tmp/shared/old bind volume;/tmp/shared/old/new tmpfs", SHARED },
-		{ "/linked bind linked;/linked/to/x bind volume", "/tmp/shared bind host",
+		{ "/linked bind linked;/linked/to/x bind volume", SHARED,
 		  .refused = LINK "mount at /linked/to/x into a directory of the host" },
-		{ "/v bind linked", "/v/to/y bind host" },
-		{ "/dev tmpfs", "/data bind host", .refused = LINK "mount at /data over /dev, /proc or /sys" },
-		{ "/dev tmpfs", "/all bind host", .refused = LINK "mount at /all over the whole root" },
+		{ "/v bind linked", "/v/to/y rw host" },
+		{ "/dev tmpfs", "/data rw host", .refused = LINK "mount at /data over /dev, /proc or /sys" },
+		{ "/dev tmpfs", "/all rw host", .refused = LINK "mount at /all over the whole root" },
+		/* What is made before the directory is there is not made in it. */
+		{ "/into/x bind volume", SHARED },
+		/* What the host has is mounted over; by links only if the directory is read-only. */
+		{ "/deep/into/old bind volume", "/tmp/shared ro host" },
+		{ "/deep/into/old bind volume", SHARED,
+		  .refused = LINK "mount at /deep/into/old into a directory of the host" },
+		/* Ours, in ours; unless a volume in it leads it elsewhere. */
+		{ "/dev tmpfs", SHARED ";/tmp/shared/new rw empty" },
+		{ "/tmp/shared/old bind linked", SHARED ";/tmp/shared/old/other rw empty" },
+		{ "/tmp/shared/old bind linked", SHARED ";/tmp/shared/old/card rw empty",
+		  .refused = "the mount at /tmp/shared/old/card would be made in a directory of the host, @host" },
+		{ "/tmp/shared/old bind linked", SHARED, .our_node = "/tmp/shared/old/card",
+		  .refused = "the node /tmp/shared/old/card would be made in a directory of the host, @host" },
+		/* A tmpfs that gets what it covers has the image's links. */
+		{ "/ tmpfs", SHARED, .cwd = "/into/new" },
+		{ "/ tmpcopyup", SHARED, .cwd = "/into/new",
+		  .refused = LINK "working directory /into/new into a directory of the host" },
+		/* An overlay of one directory has what that has. */
+		{ "/v overlay linked;/v/x/y tmpfs" },
+		{ "/v overlay linked;/v/to/x/y tmpfs", SHARED,
+		  .refused = LINK "mount at /v/to/x/y into a directory of the host" },
+		{ "/v overlay linked,volume;/v/x/y tmpfs",
+		  .refused = "the mount at /v/x/y would be below /v, whose links cannot be examined" },
+		{ "/v overlay linked,host;/v/x/y tmpfs",
+		  .refused = "the mount at /v/x/y would be below /v, whose links cannot be examined" },
+		{ "/ ext4;/into/d/x tmpfs" },
 		/* A file is nothing to make something in. */
-		{ "/into/x bind volume", "/tmp/shared bind host/old/.keep" },
+		{ "/into/x bind volume", "/tmp/shared rw host/old/.keep" },
 		{ "/dev tmpfs", SHARED, .cwd = "/tmp/shared" },
 		{ "/dev tmpfs", SHARED, .cwd = "/into/old" },
 		{ "/dev tmpfs", SHARED, .cwd = "/into/new",
