@@ -38,6 +38,13 @@ static bool is_empty_volume(const char *path, struct graft_budget *budget, struc
 	return graft_image_root_list(&volume, "/", 1, arena, &names, &n, NULL) == 0 && n == 0;
 }
 
+static const char *existing_directory(const char *source)
+{
+	struct stat st;
+
+	return source && stat(source, &st) == 0 && S_ISDIR(st.st_mode) ? source : NULL;
+}
+
 /* The rest of the option that begins with `name`; NULL: there is none. */
 static const char *mount_option(const struct graft_oci_mount *mount, const char *name)
 {
@@ -54,16 +61,10 @@ static const char *overlay_source(const struct graft_oci_mount *mount, struct gr
 	const char *lower = mount_option(mount, "lowerdir="), *upper = mount_option(mount, "upperdir=");
 
 	if (!mount->type || strcmp(mount->type, "overlay") != 0 || !lower || lower[0] != '/' || strpbrk(lower, ":\\") ||
-	    (upper && !is_empty_volume(upper, budget, arena)))
+	    mount_option(mount, "lowerdir+=") || mount_option(mount, "datadir+=") ||
+	    (upper && (upper[0] != '/' || !is_empty_volume(upper, budget, arena))))
 		return NULL;
-	return lower;
-}
-
-static const char *shared_directory_of(const char *source)
-{
-	struct stat st;
-
-	return source && stat(source, &st) == 0 && S_ISDIR(st.st_mode) ? source : NULL;
+	return existing_directory(lower);
 }
 
 /* Edits of the document move its mounts, or remove them. */
@@ -89,12 +90,13 @@ static struct graft_mount_place make_mount_place(const struct graft_start *creat
 	return (struct graft_mount_place){
 		.given = mount->destination,
 		.source = source,
-		.directory = ours ? shared_directory_of(source) : NULL,
+		.directory = ours ? existing_directory(source) : NULL,
 		.ours = ours,
 		.read_only = graft_is_in(mount->options, mount->n_options, "ro") ||
 			     graft_is_in(mount->options, mount->n_options, "rro"),
 		.copies = !is_bind && graft_is_in(mount->options, mount->n_options, "tmpcopyup"),
 		.opaque = !source && !is_bind && !is_root && mount->type && !is_without_links(mount->type),
+		.processes = !is_bind && mount->type && strcmp(mount->type, "proc") == 0,
 		.plain = !ours && create->plain_mounts && create->plain_mounts[given],
 	};
 }
@@ -118,18 +120,29 @@ static size_t drop_ours(struct graft_mount_place *items, size_t n)
 	return kept;
 }
 
-/*
- * QUIRK: runc mounts what $NOTIFY_SOCKET names after all other mounts. runc and crun make the
- * console after the nodes, and the working directory last, all as root.
- */
+static const char *const default_nodes[] = { "/dev/null",   "/dev/zero",    "/dev/full",   "/dev/tty",
+					     "/dev/random", "/dev/urandom", "/dev/console" };
+
+/* QUIRK: runc and crun mount the socket of $NOTIFY_SOCKET after all others, each elsewhere. */
+static size_t list_notify_sockets(struct graft_mount_place *items)
+{
+	const char *socket = secure_getenv("NOTIFY_SOCKET");
+
+	if (!socket)
+		return 0;
+	items[0] = (struct graft_mount_place){ .given = "/run/notify", .opaque = true };
+	items[1] = (struct graft_mount_place){ .given = socket, .opaque = true };
+	return 2;
+}
+
+/* QUIRK: runc and crun make some nodes unasked, and the working directory last, all as root. */
 static int list_mount_places(const struct graft_start *create, const struct graft_oci_spec *spec,
 			     struct graft_budget *budget, struct graft_mount_places *ret_places,
 			     struct graft_error *err)
 {
-	struct graft_mount_place *items = graft_arena_list(create->arena, spec->n_mounts + spec->n_devices + 3,
-							   sizeof(*items));
+	size_t n_max = spec->n_mounts + 2 + spec->n_devices + GRAFT_COUNT(default_nodes) + 1, n = 0;
+	struct graft_mount_place *items = graft_arena_list(create->arena, n_max, sizeof(*items));
 	bool has_directory = false;
-	size_t n = 0;
 
 	if (!items)
 		return graft_fail_memory(err);
@@ -140,16 +153,13 @@ static int list_mount_places(const struct graft_start *create, const struct graf
 	}
 	if (!has_directory)
 		n = drop_ours(items, n);
-	if (secure_getenv("NOTIFY_SOCKET"))
-		items[n++] = (struct graft_mount_place){ .given = "/run/notify", .opaque = true };
-	/* Their number is the host's. */
-	graft_budget_extend(budget, (int64_t)spec->n_devices / 16, GRAFT_BUDGET_EDITS_MS);
+	n += list_notify_sockets(&items[n]);
 	for (size_t i = 0; i < spec->n_devices; i++)
 		items[n++] = (struct graft_mount_place){ .made = GRAFT_MADE_NODE,
 							 .given = spec->devices[i],
 							 .ours = !is_given_node(create->spec, spec->devices[i]) };
-	if (has_directory)
-		items[n++] = (struct graft_mount_place){ .made = GRAFT_MADE_NODE, .given = "/dev/console" };
+	for (size_t i = 0; has_directory && i < GRAFT_COUNT(default_nodes); i++)
+		items[n++] = (struct graft_mount_place){ .made = GRAFT_MADE_NODE, .given = default_nodes[i] };
 	if (spec->cwd && has_directory)
 		items[n++] = (struct graft_mount_place){ .made = GRAFT_MADE_DIRECTORY, .given = spec->cwd };
 	*ret_places = (struct graft_mount_places){ items, n };
@@ -265,8 +275,11 @@ static int check_document(const struct graft_start *create, const struct graft_i
 	struct graft_mount_places places;
 	struct graft_oci_spec spec;
 
-	if (graft_oci_spec_read(create->document, create->arena, &spec, err) < 0 ||
-	    list_mount_places(create, &spec, root->budget, &places, err) < 0)
+	if (graft_oci_spec_read(create->document, create->arena, &spec, err) < 0)
+		return -1;
+	/* Most of them are the host's choice. */
+	graft_budget_extend(root->budget, (int64_t)(spec.n_mounts + spec.n_devices) / 16, GRAFT_BUDGET_EDITS_MS);
+	if (list_mount_places(create, &spec, root->budget, &places, err) < 0)
 		return -1;
 	graft_mount_places_find(&places, root, create->arena);
 	if (graft_arena_failed(create->arena))

@@ -58,6 +58,20 @@ static const char *below_mount(const struct graft_mount_place *mount, const char
 }
 
 /*
+ * QUIRK: runc follows links of procfs as text, such as that of self/root, which is "/". Runtimes
+ * make /dev/fd, a link to self/fd.
+ */
+static bool is_link_of_process(const struct graft_mount_place *mount, const char *path)
+{
+	const char *below = below_mount(mount, path);
+
+	if (graft_path_is_within(path, "/dev/fd"))
+		return true;
+	return mount->processes && ((below[1] >= '0' && below[1] <= '9') || graft_path_is_within(below, "/self") ||
+				    graft_path_is_within(below, "/thread-self") || graft_path_is_within(below, "/net"));
+}
+
+/*
  * SECURITY: what the image has in a place that a mount covers is not there when the mounts are
  * made, so it is not believed.
  */
@@ -72,7 +86,7 @@ static ssize_t read_visible_link(const struct graft_image_root *root, const stru
 	if (strcmp(path, mount->at) == 0)
 		return 0;
 	if (!mount->source)
-		return mount->opaque ? -EXDEV : 0;
+		return mount->opaque || is_link_of_process(mount, path) ? -EXDEV : 0;
 	fd = open(mount->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return 0; /* the runtime reports what is wrong with it */
@@ -146,7 +160,7 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
 			place->entered = mount;
 		if (strcmp(next, "/") != 0 && (mount || !is_place_covered(places, next)))
 			n = read_visible_link(root, mount, next, text, sizeof(text) - 1);
-		if (n < 0 && place && mount && mount->opaque)
+		if (n < 0 && place && mount)
 			place->unseen = mount;
 		if (n < 0 || (n > 0 && ++n_links > LINKS_MAX))
 			return NULL;

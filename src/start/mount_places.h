@@ -21,9 +21,10 @@ struct graft_mount_place {
 	const char *source;    /* what a bind mount shows there; NULL: it has no links, or is opaque */
 	const char *directory; /* of the host, if we give the container one; or NULL */
 	bool ours, read_only;
-	bool copies; /* a tmpfs that gets what the image has there */
-	bool opaque; /* of a file system whose links cannot be examined before it is mounted */
-	bool plain;  /* no link of the image is on the way */
+	bool copies;    /* a tmpfs that gets what the image has there */
+	bool opaque;    /* of a file system whose links cannot be examined before it is mounted */
+	bool processes; /* procfs: links of processes lead anywhere */
+	bool plain;     /* no link of the image is on the way */
 	/* Found: */
 	const char *path;                      /* clean */
 	const char *at;                        /* where links lead it; NULL: this cannot be determined */

@@ -553,6 +553,23 @@ decoy() {
   done
 }
 
+# runc follows links of procfs as text, and the kernel follows them for the working directory.
+@test "cdi, runc and crun: nothing is made where links of procfs lead" {
+  local runtime at
+  mkdir "$work/anonymous"
+  for runtime in runc crun; do
+    for at in /proc/self/root /proc/self/root/dev /proc/self/root/tmp/shared/new; do
+      fresh_root small
+      shares_directory
+      asks cdi "$(mounted "$work/anonymous" "$at")"
+      refuses_runtime "the mount at $at would be below /proc, whose links cannot be examined" "$runtime"
+      [ -z "$(ls -A "$work/anonymous")" ] || die "$runtime, $at: $(ls -AR "$work/anonymous")"
+    done
+    asks cdi '.process.cwd = "/proc/self/root/tmp/shared/new"'
+    refuses_runtime "the working directory /proc/self/root/tmp/shared/new would be below /proc, whose links cannot be examined" "$runtime"
+  done
+}
+
 @test "cdi, runc and crun: no working directory is made in a directory of the host" {
   local runtime
   for runtime in runc crun; do

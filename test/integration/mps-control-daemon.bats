@@ -184,6 +184,8 @@ $gpu: MPS daemon ended" ] || { cat "$log"; false; }
   echo $pid >"$mps/$gpu/pipe/nvidia-cuda-mps-control.pid"
   echo '{"resource": "nvidia.com/other", "gpus": [], "percent": 1}' >"$mps/$gpu/.daemon.old"
   share '{name: gpu, replicas: 2, devices: [2]}'
+  # That of the one before does not say that this one is ready.
+  rm "$mps/$gpu/.started"
   start
   within has_started
   kill -0 "$pid"

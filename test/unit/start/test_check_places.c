@@ -106,7 +106,7 @@ static void make_root(struct world *world)
 {
 	static const char *const directories[] = {
 		"root/etc", "root/deep", "root/usr/lib", "root/tmp", "root/elsewhere/deep/x",
-		"volume",   "host/old",  "linked",       "empty"
+		"volume",   "host/old",  "linked",       "devices",  "empty"
 	};
 	static const char *const links[][2] = {
 		{ "root/var", "tmp" },
@@ -117,6 +117,7 @@ static void make_root(struct world *world)
 		{ "root/deep/into", "/tmp/shared" },
 		{ "root/kernel", "/proc/sys" },
 		{ "root/a", "/elsewhere/deep/x" },
+		{ "devices/random", "/tmp/shared/x" },
 		{ "linked/to", "/tmp/shared" },
 		{ "linked/card", "/tmp/shared/chosen" },
 		{ "linked/null", "/dev/null" },
@@ -130,8 +131,9 @@ static void make_root(struct world *world)
 		assert_int_equal(symlink(links[i][1], world_path(world, links[i][0])), 0);
 }
 
-#define LINK   "a link in the image or a volume leads the "
-#define SHARED "/tmp/shared rw host"
+#define LINK               "a link in the image or a volume leads the "
+#define BELOW(what, where) "the " what " would be below " where ", whose links cannot be examined"
+#define SHARED             "/tmp/shared rw host"
 
 /* What the engine mounts, whatever we add. */
 static void test_volumes(void **state)
@@ -148,14 +150,43 @@ static void test_volumes(void **state)
 		{ "/loop/x tmpfs", .refused = LINK "mount at /loop/x to a place that cannot be determined" },
 		{ "/a/.. bind volume", .refused = LINK "mount at /a/.. to a place that cannot be determined" },
 		{ "/etc/../usr/x bind volume" },
-		{ "/x overlay;/x/y tmpfs",
-		  .refused = "the mount at /x/y would be below /x, whose links cannot be examined" },
+		{ "/x overlay;/x/y tmpfs", .refused = BELOW("mount at /x/y", "/x") },
 		{ "/dev/v bind linked;/dev/v/out bind volume" },
 		{ "/dev devtmpfs;/dev/shm bind volume" },
+		/* What processes have leads anywhere. */
+		{ "/proc proc;/proc/cpuinfo bind volume;/proc/driver/nvidia tmpfs;/proc/sys/x bind volume" },
+		{ "/proc proc;/proc/self/root/dev bind volume",
+		  .refused = BELOW("mount at /proc/self/root/dev", "/proc") },
+		{ "/proc proc;/proc/1/root tmpfs", .refused = BELOW("mount at /proc/1/root", "/proc") },
+		{ "/proc proc;/proc/thread-self/x tmpfs", .refused = BELOW("mount at /proc/thread-self/x", "/proc") },
+		{ "/proc proc;/proc/net/x tmpfs", .refused = BELOW("mount at /proc/net/x", "/proc") },
+		{ "/x/p proc;/x/p/self/cwd tmpfs", .refused = BELOW("mount at /x/p/self/cwd", "/x/p") },
+		{ "/dev tmpfs;/dev/fd/3 tmpfs", .refused = BELOW("mount at /dev/fd/3", "/dev") },
 	};
 
 	make_root(*state);
 	expect_documents(*state, rows, GRAFT_COUNT(rows));
+}
+
+/* runc mounts its socket at one place, crun at another. */
+static void test_notify_socket(void **state)
+{
+	static const struct document rows[] = {
+		{ "/into/d tmpfs", SHARED, .refused = LINK "mount at /into/notify into a directory of the host" },
+	};
+	static const struct document linked[] = {
+		{ "/run bind linked", "/v/w rw empty" },
+		{ "/run bind linked", SHARED, .refused = LINK "mount at /run/notify into a directory of the host" },
+	};
+	struct world *world = *state;
+
+	make_root(world);
+	assert_int_equal(setenv("NOTIFY_SOCKET", "/into/notify", 1), 0);
+	expect_documents(world, rows, GRAFT_COUNT(rows));
+	assert_int_equal(symlink("/tmp/shared/y", world_path(world, "linked/notify")), 0);
+	assert_int_equal(setenv("NOTIFY_SOCKET", "/run/other", 1), 0);
+	expect_documents(world, linked, GRAFT_COUNT(linked));
+	assert_int_equal(unsetenv("NOTIFY_SOCKET"), 0);
 }
 
 static void test_nodes(void **state)
@@ -175,6 +206,10 @@ static void test_nodes(void **state)
 		  .refused = LINK "node /into/x into a directory of the host" },
 		{ "/dev tmpfs", SHARED, .our_node = "/into/x",
 		  .refused = LINK "node /into/x into a directory of the host" },
+		/* Nodes that runtimes make unasked. */
+		{ "/dev bind devices", .our_node = "/dev/x" },
+		{ "/dev bind devices", SHARED, .our_node = "/dev/x",
+		  .refused = LINK "node /dev/random into a directory of the host" },
 		{ "/dev tmpfs", SHARED, .node = "/tmp/shared/x",
 		  .refused = "the node /tmp/shared/x would be made in a directory of the host, @host" },
 		{ "/dev tmpfs", SHARED, .our_node = "/tmp/shared/x" },
@@ -222,10 +257,8 @@ static void test_directories(void **state)
 		{ "/v overlay linked;/v/x/y tmpfs" },
 		{ "/v overlay linked;/v/to/x/y tmpfs", SHARED,
 		  .refused = LINK "mount at /v/to/x/y into a directory of the host" },
-		{ "/v overlay linked,volume;/v/x/y tmpfs",
-		  .refused = "the mount at /v/x/y would be below /v, whose links cannot be examined" },
-		{ "/v overlay linked,host;/v/x/y tmpfs",
-		  .refused = "the mount at /v/x/y would be below /v, whose links cannot be examined" },
+		{ "/v overlay linked,volume;/v/x/y tmpfs", .refused = BELOW("mount at /v/x/y", "/v") },
+		{ "/v overlay linked,host;/v/x/y tmpfs", .refused = BELOW("mount at /v/x/y", "/v") },
 		{ "/ ext4;/into/d/x tmpfs" },
 		/* A file is nothing to make something in. */
 		{ "/into/x bind volume", "/tmp/shared rw host/old/.keep" },
@@ -235,6 +268,10 @@ static void test_directories(void **state)
 		  .refused = LINK "working directory /into/new into a directory of the host" },
 		{ "/dev tmpfs", SHARED, .cwd = "/tmp/shared/new",
 		  .refused = "the working directory /tmp/shared/new would be made in a directory of the host, @host" },
+		{ "/proc proc", SHARED, .cwd = "/proc/self/root/tmp/shared/new",
+		  .refused = BELOW("working directory /proc/self/root/tmp/shared/new", "/proc") },
+		{ "/dev tmpfs", SHARED, .cwd = "/dev/fd/../root/tmp/shared/new",
+		  .refused = BELOW("working directory /dev/fd/../root/tmp/shared/new", "/dev") },
 		{ "/dev tmpfs", SHARED, .cwd = "/loop",
 		  .refused = LINK "working directory /loop to a place that cannot be determined" },
 		{ "/dev tmpfs", .cwd = "/loop" },
@@ -248,6 +285,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_volumes, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_notify_socket, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_nodes, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_directories, world_begin, world_end),
 	};
