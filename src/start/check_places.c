@@ -128,10 +128,10 @@ static size_t list_notify_sockets(struct graft_mount_place *items)
 {
 	const char *socket = secure_getenv("NOTIFY_SOCKET");
 
-	if (!socket)
+	if (!socket || socket[0] == '\0')
 		return 0;
-	items[0] = (struct graft_mount_place){ .given = "/run/notify", .opaque = true };
-	items[1] = (struct graft_mount_place){ .given = socket, .opaque = true };
+	items[0] = (struct graft_mount_place){ .given = socket, .opaque = true };
+	items[1] = (struct graft_mount_place){ .given = "/run/notify", .opaque = true };
 	return 2;
 }
 
@@ -222,6 +222,10 @@ static int check_alone(const struct graft_mount_place *place, struct graft_error
 	if (place->made == GRAFT_MADE_NODE && graft_path_is_within(place->path, "/dev") &&
 	    !graft_path_is_within(place->at, "/dev"))
 		return refuse_place(place, "out of /dev", err);
+	/* Links of the kernel's there are not examined. */
+	if (place->made == GRAFT_MADE_DIRECTORY && strcmp(place->at, place->path) != 0 &&
+	    graft_path_is_system(place->at))
+		return refuse_place(place, "into /dev, /proc or /sys", err);
 	return place->made == GRAFT_MADE_MOUNT ? check_volume(place, err) : 0;
 }
 

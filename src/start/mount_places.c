@@ -193,6 +193,10 @@ static const char *find_one_place(const struct graft_image_root *root, const str
 {
 	if (!place->path)
 		return NULL;
+	/* A link of the kernel's in /sys, and one of the runtime's in /dev, may precede "..". */
+	if (graft_path_has_dots(place->given) &&
+	    (place->made == GRAFT_MADE_DIRECTORY || graft_path_is_system(place->path)))
+		return NULL;
 	if (graft_path_has_dots(place->given))
 		return find_place_with_dots(root, earlier, place, arena);
 	if (place->plain && !find_covering(earlier, place->path))

@@ -16,8 +16,8 @@ struct document {
 /* An overlay has the source below, and with ",DIRECTORY" that above. */
 static const char *mount_json(struct world *world, const char *text)
 {
-	char destination[64], type[16], source[64] = "none", above[64] = "empty-above";
-	int n = sscanf(text, "%63s %15s %63[^,],%63s", destination, type, source, above);
+	char destination[96], type[16], source[64] = "none", above[64] = "empty-above";
+	int n = sscanf(text, "%95s %15s %63[^,],%63s", destination, type, source, above);
 	bool is_overlay = strcmp(type, "overlay") == 0 && n >= 3, copies = strcmp(type, "tmpcopyup") == 0;
 	const char *options = strcmp(type, "bind") == 0 ? "rbind" : copies ? "tmpcopyup" : "nosuid";
 
@@ -186,6 +186,11 @@ static void test_notify_socket(void **state)
 	assert_int_equal(symlink("/tmp/shared/y", world_path(world, "linked/notify")), 0);
 	assert_int_equal(setenv("NOTIFY_SOCKET", "/run/other", 1), 0);
 	expect_documents(world, linked, GRAFT_COUNT(linked));
+	assert_int_equal(setenv("NOTIFY_SOCKET", "", 1), 0);
+	expect_documents(world, &linked[0], 1);
+	assert_int_equal(unlink(world_path(world, "linked/notify")), 0);
+	assert_int_equal(setenv("NOTIFY_SOCKET", "/run/notify/notify.sock", 1), 0);
+	expect_documents(world, &linked[0], 1);
 	assert_int_equal(unsetenv("NOTIFY_SOCKET"), 0);
 }
 
@@ -271,7 +276,15 @@ static void test_directories(void **state)
 		{ "/proc proc", SHARED, .cwd = "/proc/self/root/tmp/shared/new",
 		  .refused = BELOW("working directory /proc/self/root/tmp/shared/new", "/proc") },
 		{ "/dev tmpfs", SHARED, .cwd = "/dev/fd/../root/tmp/shared/new",
-		  .refused = BELOW("working directory /dev/fd/../root/tmp/shared/new", "/dev") },
+		  .refused = LINK
+		  "working directory /dev/fd/../root/tmp/shared/new to a place that cannot be determined" },
+		/* "subsystem" is a link to a place of less depth. */
+		{ "/sys sysfs", SHARED, .cwd = "/kernel/x",
+		  .refused = LINK "working directory /kernel/x into /dev, /proc or /sys" },
+		{ "/sys sysfs;/sys/devices/virtual/net/lo/subsystem/../../../tmp/shared/new tmpfs", SHARED,
+		  .refused = LINK
+		  "mount at /sys/devices/virtual/net/lo/subsystem/../../../tmp/shared/new to a place that "
+		  "cannot be determined" },
 		{ "/dev tmpfs", SHARED, .cwd = "/loop",
 		  .refused = LINK "working directory /loop to a place that cannot be determined" },
 		{ "/dev tmpfs", .cwd = "/loop" },
