@@ -234,7 +234,7 @@ static bool exists_in(const struct graft_mount_place *shared, const struct graft
 		      struct graft_arena *arena)
 {
 	const char *path = graft_arena_printf(arena, "%s%s", shared->directory,
-					      place->at + (shared->length == 1 ? 0 : shared->length));
+					      graft_mount_place_below(shared, place->at));
 	struct stat st;
 
 	return path && lstat(path, &st) == 0 && !S_ISLNK(st.st_mode);

@@ -51,8 +51,7 @@ static ssize_t read_image_link(const struct graft_image_root *root, const char *
 	return n < 0 ? 0 : n;
 }
 
-/* The rest of the path, from the '/' after the mount's place. */
-static const char *below_mount(const struct graft_mount_place *mount, const char *path)
+const char *graft_mount_place_below(const struct graft_mount_place *mount, const char *path)
 {
 	return path + (mount->length == 1 ? 0 : mount->length);
 }
@@ -63,7 +62,7 @@ static const char *below_mount(const struct graft_mount_place *mount, const char
  */
 static bool is_link_of_process(const struct graft_mount_place *mount, const char *path)
 {
-	const char *below = below_mount(mount, path);
+	const char *below = graft_mount_place_below(mount, path);
 
 	if (graft_path_is_within(path, "/dev/fd"))
 		return true;
@@ -91,7 +90,7 @@ static ssize_t read_visible_link(const struct graft_image_root *root, const stru
 	if (fd < 0)
 		return 0; /* the runtime reports what is wrong with it */
 	graft_image_root_take(&volume, fd, root->budget);
-	return read_image_link(&volume, below_mount(mount, path), text, size);
+	return read_image_link(&volume, graft_mount_place_below(mount, path), text, size);
 }
 
 /* Whether a mount at `path` will be at exactly that path: no link is on the way. */
@@ -108,7 +107,7 @@ bool graft_mount_place_is_straight(const struct graft_mount_place *place, const 
 	size_t length = strcmp(directory->path, "/") == 0 ? 0 : strlen(directory->path);
 
 	return graft_path_is_within(place->path, directory->path) &&
-	       graft_path_is_within(place->path + length, below_mount(directory, at));
+	       graft_path_is_within(place->path + length, graft_mount_place_below(directory, at));
 }
 
 /*
@@ -124,7 +123,7 @@ static bool is_made_in_directory(const struct graft_mount_place *place, const st
 	if (!mount || !mount->directory || strcmp(next, mount->at) == 0 ||
 	    (place->ours && graft_mount_place_is_straight(place, mount, next)))
 		return false;
-	path = graft_arena_printf(arena, "%s%s", mount->directory, below_mount(mount, next));
+	path = graft_arena_printf(arena, "%s%s", mount->directory, graft_mount_place_below(mount, next));
 	return !path || lstat(path, &st) < 0;
 }
 
@@ -182,9 +181,13 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
 static const char *find_place_with_dots(const struct graft_image_root *root, const struct graft_mount_places *earlier,
 					struct graft_mount_place *place, struct graft_arena *arena)
 {
-	const char *given = graft_start_find_place(root, place->given, earlier, arena, place),
-		   *clean = graft_start_find_place(root, place->path, earlier, arena, place);
+	const char *given, *clean;
 
+	/* A link of the kernel's in /sys, and one of the runtime's in /dev, may precede "..". */
+	if (place->made == GRAFT_MADE_DIRECTORY || graft_path_is_system(place->path))
+		return NULL;
+	given = graft_start_find_place(root, place->given, earlier, arena, place);
+	clean = graft_start_find_place(root, place->path, earlier, arena, place);
 	return given && clean && strcmp(given, clean) == 0 ? given : NULL;
 }
 
@@ -192,10 +195,6 @@ static const char *find_one_place(const struct graft_image_root *root, const str
 				  struct graft_mount_place *place, struct graft_arena *arena)
 {
 	if (!place->path)
-		return NULL;
-	/* A link of the kernel's in /sys, and one of the runtime's in /dev, may precede "..". */
-	if (graft_path_has_dots(place->given) &&
-	    (place->made == GRAFT_MADE_DIRECTORY || graft_path_is_system(place->path)))
 		return NULL;
 	if (graft_path_has_dots(place->given))
 		return find_place_with_dots(root, earlier, place, arena);

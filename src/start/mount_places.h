@@ -46,6 +46,8 @@ struct graft_mount_places {
  */
 void graft_mount_places_find(struct graft_mount_places *places, const struct graft_image_root *root,
 			     struct graft_arena *arena);
+/* The rest of a path at or below the mount's place, from the '/' after that; "" at the place. */
+const char *graft_mount_place_below(const struct graft_mount_place *mount, const char *path);
 /*
  * Whether `at` is where the path of `place` says in this directory of the host: no link, which a
  * volume in it may have, leads elsewhere.
