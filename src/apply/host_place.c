@@ -10,13 +10,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/sys.h"
 
 #define MAX_LINKS 40
 #define MAX_TRIES 4 /* other processes may make and remove directories */
@@ -145,9 +144,7 @@ static int make_host_directory(struct walk *walk, const char *name)
  */
 static bool is_on_procfs(const struct walk *walk)
 {
-	struct statfs fs;
-
-	return walk->root_fd < 0 && fstatfs(walk->place->dir_fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+	return walk->root_fd < 0 && graft_is_on_procfs(walk->place->dir_fd);
 }
 
 /* Returns whether a path can be that of a file: it ends in a name. */

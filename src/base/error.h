@@ -45,7 +45,7 @@
 	X(IO, 74, "input/output error", "See the system error; the kernel log may say more.")                        \
 	X(FORMAT, 76, "malformed data", "The named file is damaged or of an unknown format; correct or remove it.")  \
 	X(TOO_BIG, 78, "over a size limit", "The named object exceeds what Graft reads or creates.")                 \
-	X(UNSAFE, 79, "unsafe path", "Remove this link or file from the image; Graft must not follow it.")           \
+	X(UNSAFE, 79, "unsafe path", "Remove the link or file, or mount elsewhere; Graft must not follow it.")       \
 	X(READ_ONLY, 80, "read-only file system", "Make the container's root writable while it is being set up.")    \
 	X(UNSUPPORTED, 81, "not supported here", "The kernel or the platform lacks the named feature.")              \
 	X(MOUNT, 82, "mount failed", "Check the named path; the kernel log may say more.")                           \

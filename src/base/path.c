@@ -138,3 +138,11 @@ bool graft_path_has_dots(const char *path)
 			return true;
 	return false;
 }
+
+bool graft_path_has_parents(const char *path)
+{
+	for (const char *at = path; (at = strstr(at, "/..")); at++)
+		if (at[3] == '\0' || at[3] == '/')
+			return true;
+	return false;
+}

@@ -34,6 +34,8 @@ bool graft_path_is_within(const char *path, const char *directory);
 bool graft_path_is_component(const char *name);
 /* Returns whether a component of an absolute path is "." or "..". */
 bool graft_path_has_dots(const char *path);
+/* Returns whether a component of an absolute path is "..". */
+bool graft_path_has_parents(const char *path);
 /* Returns whether one of two such paths is the other or below it. */
 bool graft_path_overlap(const char *a, const char *b);
 /*

@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -151,6 +153,13 @@ bool graft_is_mounted_on(int fd, int below_fd)
 	return question.id != 0 && below_id != 0 && question.id != below_id &&
 	       syscall(NR_STATMOUNT, &question, &answer, sizeof(answer), 0) == 0 &&
 	       (answer.mask & STATMOUNT_MNT_BASIC) != 0 && answer.parent_id == below_id;
+}
+
+bool graft_is_on_procfs(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
 int graft_pidfd_open(pid_t pid, unsigned int flags)

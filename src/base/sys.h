@@ -79,6 +79,8 @@ uint64_t graft_mount_id(int proc_fd, const char *fdinfo, int fd);
  * for mounts of another namespace.
  */
 bool graft_is_mounted_on(int fd, int below_fd);
+/* Returns whether `fd`, of a file of any kind, is on a procfs. */
+bool graft_is_on_procfs(int fd);
 int graft_pidfd_open(pid_t pid, unsigned int flags);
 int graft_pidfd_send_signal(int pid_fd, int number);
 int graft_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned int flags);

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/sys.h"
 
 #define LINKS_MAX 40 /* as in the kernel */
 
@@ -38,7 +39,10 @@ static const struct graft_mount_place *find_covering(const struct graft_mount_pl
 	return NULL;
 }
 
-/* Returns the length of the link's text, 0 if `path` is not a link, or -errno. */
+/*
+ * Returns the length of the link's text, 0 if `path` is not a link, or -errno. Links of procfs lead
+ * where their text does not say, and `self` is another process to the low-level runtime.
+ */
 static ssize_t read_image_link(const struct graft_image_root *root, const char *path, char *text, size_t size)
 {
 	auto_close int fd = graft_image_root_look(root, path, O_NOFOLLOW);
@@ -47,8 +51,9 @@ static ssize_t read_image_link(const struct graft_image_root *root, const char *
 	if (fd < 0)
 		return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
 	n = readlinkat(fd, "", text, size);
-	/* QUIRK: ENOENT says that an O_PATH descriptor is not that of a link; EINVAL is for paths. */
-	return n < 0 ? 0 : n;
+	if (n < 0) /* QUIRK: ENOENT says that an O_PATH descriptor is not that of a link; EINVAL is for paths. */
+		return errno == ENOENT || errno == EINVAL ? 0 : -errno;
+	return graft_is_on_procfs(fd) ? -EXDEV : n;
 }
 
 const char *graft_mount_place_below(const struct graft_mount_place *mount, const char *path)
@@ -56,16 +61,17 @@ const char *graft_mount_place_below(const struct graft_mount_place *mount, const
 	return path + (mount->length == 1 ? 0 : mount->length);
 }
 
-/*
- * QUIRK: runc follows links of procfs as text, such as that of self/root, which is "/". Runtimes
- * make /dev/fd, a link to self/fd.
- */
+/* Runtimes make it, a link to /proc/self/fd, in a new /dev and in that of the image. */
+static bool is_link_of_runtime(const char *path)
+{
+	return graft_path_is_within(path, "/dev/fd");
+}
+
+/* QUIRK: runc follows links of procfs as text, such as that of self/root, which is "/". */
 static bool is_link_of_process(const struct graft_mount_place *mount, const char *path)
 {
 	const char *below = graft_mount_place_below(mount, path);
 
-	if (graft_path_is_within(path, "/dev/fd"))
-		return true;
 	return mount->processes && ((below[1] >= '0' && below[1] <= '9') || graft_path_is_within(below, "/self") ||
 				    graft_path_is_within(below, "/thread-self") || graft_path_is_within(below, "/net"));
 }
@@ -80,10 +86,12 @@ static ssize_t read_visible_link(const struct graft_image_root *root, const stru
 	auto_image_root struct graft_image_root volume = GRAFT_IMAGE_ROOT_INIT;
 	int fd;
 
+	if (mount && strcmp(path, mount->at) == 0)
+		return 0;
+	if ((!mount || !mount->source) && is_link_of_runtime(path))
+		return -EXDEV;
 	if (!mount)
 		return read_image_link(root, path, text, size);
-	if (strcmp(path, mount->at) == 0)
-		return 0;
 	if (!mount->source)
 		return mount->opaque || is_link_of_process(mount, path) ? -EXDEV : 0;
 	fd = open(mount->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -96,7 +104,8 @@ static ssize_t read_visible_link(const struct graft_image_root *root, const stru
 /* Whether a mount at `path` will be at exactly that path: no link is on the way. */
 static bool is_plain_place(const struct graft_image_root *root, const char *path)
 {
-	int rc = graft_path_has_dots(path) ? -ELOOP : graft_image_root_look_plain(root, path);
+	int rc = graft_path_has_parents(path) || is_link_of_runtime(path) ? -ELOOP
+									  : graft_image_root_look_plain(root, path);
 
 	return rc == 0 || rc == -ENOENT || rc == -ENOTDIR;
 }
@@ -154,7 +163,7 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
 		if (!next || graft_budget_is_spent(root->budget))
 			return NULL;
 		mount = find_covering(places, next);
-		if (place && !place->entered && (n_links > 0 || graft_path_has_dots(path)) &&
+		if (place && !place->entered && (n_links > 0 || graft_path_has_parents(path)) &&
 		    is_made_in_directory(place, mount, next, arena))
 			place->entered = mount;
 		if (strcmp(next, "/") != 0 && (mount || !is_place_covered(places, next)))
@@ -178,8 +187,9 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
  * QUIRK: of a path with "..", runc 1.1 creates the place after links are resolved, and mounts at
  * that of the clean path; crun uses the former. If they differ, neither counts.
  */
-static const char *find_place_with_dots(const struct graft_image_root *root, const struct graft_mount_places *earlier,
-					struct graft_mount_place *place, struct graft_arena *arena)
+static const char *find_place_with_parents(const struct graft_image_root *root,
+					   const struct graft_mount_places *earlier, struct graft_mount_place *place,
+					   struct graft_arena *arena)
 {
 	const char *given, *clean;
 
@@ -196,8 +206,8 @@ static const char *find_one_place(const struct graft_image_root *root, const str
 {
 	if (!place->path)
 		return NULL;
-	if (graft_path_has_dots(place->given))
-		return find_place_with_dots(root, earlier, place, arena);
+	if (graft_path_has_parents(place->given))
+		return find_place_with_parents(root, earlier, place, arena);
 	if (place->plain && !find_covering(earlier, place->path))
 		return place->path;
 	return graft_start_find_place(root, place->path, earlier, arena, place);

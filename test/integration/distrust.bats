@@ -567,6 +567,11 @@ decoy() {
     done
     asks cdi '.process.cwd = "/proc/self/root/tmp/shared/new"'
     refuses_runtime "the working directory /proc/self/root/tmp/shared/new would be below /proc, whose links cannot be examined" "$runtime"
+    # As a volume, procfs has links that mean our process to us, and theirs to runtimes.
+    for at in self/cwd/new 1/root/new thread-self/root/new; do
+      asks cdi "$(mounted /proc /host/proc)" ".process.cwd = \"/host/proc/$at\""
+      refuses_runtime "the working directory /host/proc/$at would be below /host/proc, whose links cannot be examined" "$runtime"
+    done
   done
 }
 

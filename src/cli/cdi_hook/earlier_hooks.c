@@ -7,14 +7,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/root.h"
+#include "base/sys.h"
 #include "cli/cdi_hook/cdi_hook.h"
 #include "formats/procfs.h"
 
@@ -28,9 +27,8 @@
 static int open_procfs(void)
 {
 	auto_close int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct statfs fs;
 
-	return fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC ? TAKE_FD(fd) : -1;
+	return fd >= 0 && graft_is_on_procfs(fd) ? TAKE_FD(fd) : -1;
 }
 
 static bool read_family(struct cdi_hook *hook, int procfs_fd, const char *process, struct graft_process_family *ret)

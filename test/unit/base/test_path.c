@@ -148,6 +148,19 @@ static void test_has_dots(void **state)
 			fail_msg("%s", rows[i].path);
 }
 
+static void test_has_parents(void **state)
+{
+	static const char *const with[] = { "/..", "/../a", "/a/..", "/a//../b", "/a/b/../", "/.../..", "/./.." };
+	static const char *const without[] = { "", "/", "/.", "/a/./b", "/...", "/..a/b", "/a/b..", "/a../b" };
+
+	for (size_t i = 0; i < GRAFT_COUNT(with); i++)
+		if (!graft_path_has_parents(with[i]))
+			fail_msg("%s", with[i]);
+	for (size_t i = 0; i < GRAFT_COUNT(without); i++)
+		if (graft_path_has_parents(without[i]))
+			fail_msg("%s", without[i]);
+}
+
 static void test_memory(void **state)
 {
 	struct graft_arena *arena = graft_arena_new(4);
@@ -162,9 +175,11 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clean),  cmocka_unit_test(test_compare),        cmocka_unit_test(test_is_within),
-		cmocka_unit_test(test_name),   cmocka_unit_test(test_same_directory), cmocka_unit_test(test_directory),
-		cmocka_unit_test(test_memory), cmocka_unit_test(test_has_dots),
+		cmocka_unit_test(test_clean),          cmocka_unit_test(test_compare),
+		cmocka_unit_test(test_is_within),      cmocka_unit_test(test_name),
+		cmocka_unit_test(test_same_directory), cmocka_unit_test(test_directory),
+		cmocka_unit_test(test_memory),         cmocka_unit_test(test_has_dots),
+		cmocka_unit_test(test_has_parents),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,9 @@ static void test_links(void **state)
 	static const struct given given[] = {
 		{ "/dev", NULL, "/dev", ' ' },
 		{ "/dev/shm", NULL, "/dev/shm", ' ' },
+		{ "/dev/./dri", NULL, "/dev/dri", ' ' },
+		{ "/dev/dri/../x", NULL, NULL, ' ' },
+		{ "/dev/fd", NULL, NULL, ' ' }, /* also if the image's own /dev stays */
 		{ "/usr//bin/./plain", NULL, "/usr/lib/real", ' ' },
 		{ "/usr/bin/system", NULL, "/etc/x", ' ' },
 		{ "/usr/bin/loop", NULL, NULL, ' ' },
