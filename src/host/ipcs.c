@@ -3,7 +3,10 @@
  * ipcs: sockets and directories for reaching the driver's daemons (SPEC libnvidia-container 6.8).
  * One that cannot be examined, even for lack of permission, is treated as missing.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host/catalog.h"
 #include "host/survey.h"
@@ -22,6 +25,46 @@ static bool is_left_behind(struct graft_survey *survey, const char *path)
 	return graft_survey_list(survey, &survey->root, path, &names, &n) == 0 && n == 0;
 }
 
+/*
+ * SECURITY: in a directory such as /tmp, which all users share, anyone can make a directory or a
+ * link of that name, and exchange it. The kernel's own rule for links there (protected_symlinks)
+ * does not reach those that a lookup follows itself. In a user namespace, all unmapped owners look
+ * alike; a mount made there gives no more than its user has.
+ */
+static bool is_of_stranger(const struct stat *directory, const struct stat *object)
+{
+	if ((directory->st_mode & S_ISVTX) == 0 || (directory->st_mode & S_IWOTH) == 0 || object->st_uid == geteuid())
+		return false;
+	if (S_ISLNK(object->st_mode))
+		return object->st_uid != 0 || object->st_nlink != 1;
+	return object->st_uid != 0 && object->st_uid != directory->st_uid;
+}
+
+/* Returns 0, -EPERM for what belongs to a stranger, or another -errno. */
+static int check_owners(struct graft_survey *survey, const char *path)
+{
+	for (const char *slash = path; slash; slash = strchr(slash + 1, '/')) {
+		size_t length = strcspn(slash + 1, "/");
+		const char *name = graft_arena_strndup(survey->scratch, slash + 1, length);
+		const struct graft_lookup_directory *directory = graft_lookup_directory(
+		    &survey->lookup, path, slash == path ? 1 : (size_t)(slash - path));
+		struct stat directory_st, st;
+
+		if (!name || !directory)
+			return -ENOMEM;
+		if (length == 0)
+			continue;
+		if (directory->fd < 0)
+			return directory->fd;
+		if (fstat(directory->fd, &directory_st) < 0 ||
+		    fstatat(directory->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return -errno;
+		if (is_of_stranger(&directory_st, &st))
+			return -EPERM;
+	}
+	return 0;
+}
+
 static void look_for_ipc(struct graft_survey *survey, const struct graft_catalog_ipc *row)
 {
 	struct graft_inventory *inventory = survey->inventory;
@@ -30,8 +73,15 @@ static void look_for_ipc(struct graft_survey *survey, const struct graft_catalog
 	const char *path;
 	struct graft_ipc *ipc;
 	struct stat st;
-	int rc = graft_lookup_path(&survey->lookup, wanted, &path, &st);
+	int rc = row->path ? 0 : check_owners(survey, wanted);
 
+	if (rc == -EPERM) {
+		graft_survey_omit(survey, "missing ipc path", wanted,
+				  "another user made it in a directory that all users share");
+		return;
+	}
+	if (rc == 0)
+		rc = graft_lookup_path(&survey->lookup, wanted, &path, &st);
 	if (rc < 0) {
 		graft_survey_omit(survey, "missing ipc path", wanted, "%s", strerror(-rc));
 		return;

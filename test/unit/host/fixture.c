@@ -123,6 +123,22 @@ void fixture_remove(struct fixture *fixture, const char *path)
 	assert_int_equal(test_remove_folder(full), 0);
 }
 
+void fixture_mode(struct fixture *fixture, const char *path, mode_t mode)
+{
+	char full[512];
+
+	full_path(fixture->root, path, full);
+	assert_int_equal(chmod(full, mode), 0);
+}
+
+void fixture_owner(struct fixture *fixture, const char *path, uid_t uid)
+{
+	char full[512];
+
+	full_path(fixture->root, path, full);
+	assert_int_equal(lchown(full, uid, uid), 0);
+}
+
 bool fixture_has_nodes(void)
 {
 	char path[64];

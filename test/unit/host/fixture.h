@@ -57,6 +57,8 @@ void fixture_write_host(struct fixture *fixture, const char *path, const char *t
 void fixture_directory(struct fixture *fixture, const char *path);
 void fixture_link(struct fixture *fixture, const char *target, const char *path);
 void fixture_remove(struct fixture *fixture, const char *path);
+void fixture_mode(struct fixture *fixture, const char *path, mode_t mode);
+void fixture_owner(struct fixture *fixture, const char *path, uid_t uid); /* a link itself */
 void fixture_node(struct fixture *fixture, const char *path, unsigned int major, unsigned int minor, unsigned int mode);
 bool fixture_has_nodes(void);
 void fixture_elf(struct fixture *fixture, const char *path, const struct fixture_elf *elf);

@@ -755,6 +755,53 @@ static void test_ipcs(void **state)
 	assert_int_equal(inventory->n_ipcs, 1);
 }
 
+/* In a directory that all users share, only what root or we have made is believed. */
+static void test_ipc_of_another_user(void **state)
+{
+	static const struct {
+		const char *pipes, *made, *link; /* `made` is a directory or a link, at `pipes` or above */
+		mode_t tmp;
+		uid_t owner;
+		bool found;
+	} rows[] = {
+		{ "/tmp/nvidia-mps", "/tmp/nvidia-mps", NULL, 01777, 1000, false },
+		{ "/tmp/nvidia-mps", "/tmp/nvidia-mps", NULL, 01777, 0, true },
+		{ "/tmp/nvidia-mps", "/tmp/nvidia-mps", NULL, 0755, 1000, true },
+		{ "/tmp/nvidia-mps", "/tmp/nvidia-mps", "/secret/pipes", 01777, 1000, false },
+		{ "/tmp/nvidia-mps", "/tmp/nvidia-mps", "private", 01777, 1000, false },
+		{ "/tmp/nvidia-mps", "/tmp/nvidia-mps", "/secret/pipes", 01777, 0, true },
+		{ "/tmp/nvidia-mps", "/tmp/nvidia-mps", "/secret/pipes", 0755, 1000, true },
+		{ "/tmp/way//pipes", "/tmp/way", NULL, 01777, 1000, false },
+		{ "/tmp/way/pipes", "/tmp/way", "/secret", 01777, 1000, false },
+		{ "/tmp/way/pipes", "/tmp/way", "/secret", 01777, 0, true },
+	};
+	struct fixture *fixture = *state;
+
+	if (geteuid() != 0)
+		skip();
+	fixture_kernel(fixture, FIXTURE_VERSION);
+	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
+	fixture_write(fixture, "/secret/pipes/control", "");
+	fixture_write(fixture, "/tmp/private/control", "");
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_inventory *inventory;
+
+		if (rows[i].link)
+			fixture_link(fixture, rows[i].link, rows[i].made);
+		else
+			fixture_directory(fixture, rows[i].pipes);
+		fixture_owner(fixture, rows[i].made, rows[i].owner);
+		fixture_mode(fixture, "/tmp", rows[i].tmp);
+		fixture->options.mps_pipe_directory = rows[i].pipes;
+		inventory = fixture_discover(fixture, GRAFT_NEED_IPCS);
+		assert_int_equal(inventory->n_ipcs, rows[i].found);
+		if (!rows[i].found)
+			assert_string_equal(inventory->omissions[inventory->n_omissions - 1].why,
+					    "another user made it in a directory that all users share");
+		fixture_remove(fixture, rows[i].made);
+	}
+}
+
 static void test_tegra(void **state)
 {
 	struct fixture *fixture = *state;
@@ -897,6 +944,7 @@ int main(void)
 		TEST(test_permission),
 		TEST(test_firmware_and_extra_files),
 		TEST(test_ipcs),
+		TEST(test_ipc_of_another_user),
 		TEST(test_tegra),
 		TEST(test_wsl_without_nvml_facts),
 		cmocka_unit_test(test_cuda_bound),
