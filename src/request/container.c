@@ -80,7 +80,7 @@ static bool is_kind_allowed(const struct reading *r, const char *kind, size_t le
 static int check_kinds(const struct reading *r, const struct variables *variables, bool annotations,
 		       struct graft_error *err)
 {
-	const char *whose = annotations ? "annotations, which Podman also takes from images,"
+	const char *whose = annotations ? "annotations, which Podman and nerdctl also take from images,"
 					: "variables of containers";
 	const char *instead = annotations ? "" : "an annotation or ";
 
@@ -204,6 +204,7 @@ static int read_channels(const struct reading *r, const struct graft_strings *of
  * QUIRK: Podman gives a container the annotations of its image, and names itself in one only if the
  * image has no such key. So an image can claim to be another manager's, but the key is always
  * there. CRI-O has it too; its cgroup, perhaps below one of Podman's, is never named like those.
+ * nerdctl makes annotations of those labels of the image that contain "nerdctl/", and adds its own.
  */
 static bool has_annotations_of_image(const struct graft_oci_spec *spec)
 {
@@ -214,6 +215,7 @@ static bool has_annotations_of_image(const struct graft_oci_spec *spec)
 		const struct graft_oci_annotation *annotation = &spec->annotations[i];
 
 		if (graft_starts_with(annotation->key, "io.podman.annotations.") ||
+		    graft_starts_with(annotation->key, "nerdctl/") ||
 		    (strcmp(annotation->key, "io.container.manager") == 0 &&
 		     !(is_crio && strcmp(annotation->value, "cri-o") == 0)))
 			return true;

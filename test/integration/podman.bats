@@ -122,7 +122,7 @@ with_runtime() {
     podman build --quiet --isolation chroot --annotation cdi.k8s.io/x=vendor.example/host=all --annotation "$manager" --tag annotated "$work"
     image=annotated with_runtime nvidia-container-runtime podman_run
     [ "$status" -ne 0 ]
-    [[ $output == *"an annotation asks for the CDI device 'vendor.example/host=all': annotations, which Podman also takes from images, may not name devices of the kind 'vendor.example/host'"* ]] ||
+    [[ $output == *"an annotation asks for the CDI device 'vendor.example/host=all': annotations, which Podman and nerdctl also take from images, may not name devices of the kind 'vendor.example/host'"* ]] ||
       die "$output"
   done
 }

@@ -569,8 +569,8 @@ static void test_the_refusal_of_a_kind(void **state)
 }
 
 /*
- * Podman passes the annotations of an image on, so other kinds are refused there. An image cannot hide
- * Podman with a manager's name of its own.
+ * Podman passes the annotations of an image on, and nerdctl its labels, so other kinds are refused there. An
+ * image cannot hide Podman with a manager's name of its own.
  */
 static void test_annotations_of_podman(void **state)
 {
@@ -587,6 +587,7 @@ static void test_annotations_of_podman(void **state)
 		{ { MANAGER, "cri-o" }, "/user.slice/libpod-payload-0123" },
 		{ { MANAGER, "cri-o" }, "" },
 		{ { MANAGER, "cri-o" }, NULL },
+		{ { "nerdctl/namespace", "default" }, "/default/0123" },
 	};
 
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
@@ -602,7 +603,8 @@ static void test_annotations_of_podman(void **state)
 		assert_int_equal(err.status, GRAFT_INVALID);
 		assert_string_equal(
 		    err.msg,
-		    "an annotation asks for the CDI device '" NIC "=1': annotations, which Podman also takes "
+		    "an annotation asks for the CDI device '" NIC
+		    "=1': annotations, which Podman and nerdctl also take "
 		    "from images, may not name devices of the kind '" NIC "'; request it with a volume mount, or add "
 		    "the kind to nvidia-container-runtime.modes.cdi.allowed-envvar-kinds in /etc/x.toml");
 		(void)graft_arena_free(r.arena);
