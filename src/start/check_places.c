@@ -97,6 +97,7 @@ static struct graft_mount_place make_mount_place(const struct graft_start *creat
 		.copies = !is_bind && graft_is_in(mount->options, mount->n_options, "tmpcopyup"),
 		.opaque = !source && !is_bind && !is_root && mount->type && !is_without_links(mount->type),
 		.processes = !is_bind && mount->type && strcmp(mount->type, "proc") == 0,
+		.linked = !is_bind && mount->type && strcmp(mount->type, "tmpfs") != 0,
 		.plain = !ours && create->plain_mounts && create->plain_mounts[given],
 	};
 }
@@ -109,13 +110,13 @@ static bool is_given_node(const struct graft_oci_spec *given, const char *path)
 	return false;
 }
 
-/* Files of ours can do harm in a directory of ours only. */
+/* Files of ours can do harm in a directory of ours only. Anything else of ours covers links. */
 static size_t drop_ours(struct graft_mount_place *items, size_t n)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (!items[i].ours)
+		if (!items[i].ours || !items[i].source)
 			items[kept++] = items[i];
 	return kept;
 }
@@ -196,13 +197,16 @@ static bool stays_below(const struct graft_mount_place *place, const char *tree)
 	       strcmp(place->at, tree) != 0;
 }
 
-/* Only a volume has files of the host that could be changed. */
+/*
+ * QUIRK: crun does not see what is mounted over the root. Anywhere else, only a volume has files of
+ * the host that could be changed.
+ */
 static int check_volume(const struct graft_mount_place *place, struct graft_error *err)
 {
-	if (!place->source && !place->opaque)
-		return 0;
 	if (strcmp(place->at, "/") == 0 && strcmp(place->given, "/") != 0)
 		return refuse_place(place, "over the whole root", err);
+	if (!place->source && !place->opaque)
+		return 0;
 	if (strcmp(place->at, place->path) == 0)
 		return 0;
 	if (graft_path_is_system(place->at) && !stays_below(place, "/proc") && !stays_below(place, "/sys"))
@@ -219,13 +223,12 @@ static int check_alone(const struct graft_mount_place *place, struct graft_error
 		return refuse_place(place, "to a place that cannot be determined", err);
 	if (place->entered)
 		return refuse_in_directory(place->entered, place, err);
-	if (place->made == GRAFT_MADE_NODE && graft_path_is_within(place->path, "/dev") &&
-	    !graft_path_is_within(place->at, "/dev"))
-		return refuse_place(place, "out of /dev", err);
-	/* Links of the kernel's there are not examined. */
-	if (place->made == GRAFT_MADE_DIRECTORY && strcmp(place->at, place->path) != 0 &&
-	    graft_path_is_system(place->at))
-		return refuse_place(place, "into /dev, /proc or /sys", err);
+	if (place->made == GRAFT_MADE_NODE && graft_path_is_within(place->path, "/dev")) {
+		if (!graft_path_is_within(place->at, "/dev"))
+			return refuse_place(place, "out of /dev", err);
+		if (place->below && place->below->source && !graft_path_is_within(place->path, place->below->at))
+			return refuse_place(place, "into a volume", err);
+	}
 	return place->made == GRAFT_MADE_MOUNT ? check_volume(place, err) : 0;
 }
 

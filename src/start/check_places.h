@@ -13,9 +13,9 @@
 /*
  * Checks the document as the low-level runtime will get it: nothing may be added to it afterwards
  * that the runtime creates. Refuses a container in which links lead
- * - a volume, or such a directory, over the root, /dev, /proc or /sys,
- * - a node out of /dev,
- * - a mount, a node or the working directory into such a directory, to a place that does not exist;
+ * - a mount over the root, or a volume or such a directory over /dev, /proc or /sys,
+ * - a node out of /dev, or from one volume below it into another,
+ * - a mount, a node or the working directory into such a directory;
  * in which the engine has anything else made in such a directory; or in which one of these places
  * cannot be determined. A root that is mounted later is not examined, and a volume that changes
  * later is not noticed. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY, and GRAFT_TOO_BIG if reading the image

@@ -78,10 +78,11 @@ static bool is_link_of_process(const struct graft_mount_place *mount, const char
 
 /*
  * SECURITY: what the image has in a place that a mount covers is not there when the mounts are
- * made, so it is not believed.
+ * made, so it is not believed. QUIRK: runtimes follow links of sysfs and procfs, in which ".." is
+ * another directory. `led`: a link or ".." is on the way; without them, links of sysfs stay in it.
  */
 static ssize_t read_visible_link(const struct graft_image_root *root, const struct graft_mount_place *mount,
-				 const char *path, char *text, size_t size)
+				 const char *path, bool led, char *text, size_t size)
 {
 	auto_image_root struct graft_image_root volume = GRAFT_IMAGE_ROOT_INIT;
 	int fd;
@@ -93,7 +94,7 @@ static ssize_t read_visible_link(const struct graft_image_root *root, const stru
 	if (!mount)
 		return read_image_link(root, path, text, size);
 	if (!mount->source)
-		return mount->opaque || is_link_of_process(mount, path) ? -EXDEV : 0;
+		return mount->opaque || (led && mount->linked) || is_link_of_process(mount, path) ? -EXDEV : 0;
 	fd = open(mount->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return 0; /* the runtime reports what is wrong with it */
@@ -156,6 +157,7 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
 		const char *name = graft_arena_strndup(arena, rest, length),
 			   *next = name ? graft_path_clean(done, name, arena) : NULL;
 		const struct graft_mount_place *mount;
+		const bool led = n_links > 0 || graft_path_has_parents(path);
 		char text[PATH_MAX];
 		ssize_t n = 0;
 
@@ -163,11 +165,10 @@ const char *graft_start_find_place(const struct graft_image_root *root, const ch
 		if (!next || graft_budget_is_spent(root->budget))
 			return NULL;
 		mount = find_covering(places, next);
-		if (place && !place->entered && (n_links > 0 || graft_path_has_parents(path)) &&
-		    is_made_in_directory(place, mount, next, arena))
+		if (place && !place->entered && led && is_made_in_directory(place, mount, next, arena))
 			place->entered = mount;
 		if (strcmp(next, "/") != 0 && (mount || !is_place_covered(places, next)))
-			n = read_visible_link(root, mount, next, text, sizeof(text) - 1);
+			n = read_visible_link(root, mount, next, led, text, sizeof(text) - 1);
 		if (n < 0 && place && mount)
 			place->unseen = mount;
 		if (n < 0 || (n > 0 && ++n_links > LINKS_MAX))

@@ -23,6 +23,7 @@ struct graft_mount_place {
 	bool ours, read_only;
 	bool copies;    /* a tmpfs that gets what the image has there */
 	bool opaque;    /* of a file system whose links cannot be examined before it is mounted */
+	bool linked;    /* a file system of the kernel, which has links of its own */
 	bool processes; /* procfs: links of processes lead anywhere */
 	bool plain;     /* no link of the image is on the way */
 	/* Found: */

@@ -349,7 +349,7 @@ refuses_steered() {
     "${@:-on_host}" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
     "${@:-on_host}" "$([ $# -eq 0 ] && echo runc || echo crun)" --root "$state" delete --force "$container" 2>/dev/null || true
     [ "$(ls -A "$volume")" = exists ] || die "$at -> $to: $(ls -AR "$volume") $(cat "$work/said")"
-    grep -qE "a link in the image or a volume leads the mount at [^ ]+ (over /dev, /proc or /sys|into a directory of the host|to a place that cannot be determined)|/dev of the image is a link" "$work/said" ||
+    grep -qE "a link in the image or a volume leads the mount at [^ ]+ (over /dev, /proc or /sys|into a directory of the host|to a place that cannot be determined)|would be below /sys, whose links cannot be examined|/dev of the image is a link" "$work/said" ||
       die "$at -> $to: $(cat "$work/said")"
   done <<<"$steer"
 }
@@ -385,7 +385,7 @@ refuses_steered() {
 }
 
 @test "jit-cdi: no node is made in a volume, wherever the image leads it" {
-  local to
+  local to why
   fresh_root small
   steered /dev data
   asks jit-cdi "$(mounted "$volume" /data)"
@@ -398,7 +398,9 @@ refuses_steered() {
     asks jit-cdi "$(mounted "$volume" /data)"
     shim_create
     [ -z "$(ls -A "$volume")" ] || die "$to: $(ls -AR "$volume") $(cat "$work/said")"
-    grep -q "a link in the image or a volume leads the mount at /data over /dev, /proc or /sys" "$work/said" || die "$to: $(cat "$work/said")"
+    why="a link in the image or a volume leads the mount at /data over /dev, /proc or /sys"
+    [ "$to" != /proc/sys ] || why="the mount at /data would be below /proc, whose links cannot be examined"
+    grep -qF "$why" "$work/said" || die "$to: $(cat "$work/said")"
   done
   # What the image has there will be covered.
   fresh_root small
@@ -572,6 +574,99 @@ decoy() {
       asks cdi "$(mounted /proc /host/proc)" ".process.cwd = \"/host/proc/$at\""
       refuses_runtime "the working directory /host/proc/$at would be below /host/proc, whose links cannot be examined" "$runtime"
     done
+  done
+}
+
+# steered_through WAY AT TO: by links of sysfs or procfs, where ".." is another directory, and by one of the image that leads to TO.
+steered_through() {
+  case $1 in
+  sysfs)
+    mkdir -p "$root/x/1/2/3/4"
+    steered /d /x/1/2/3/4
+    steered /x/y "$3"
+    steered "$2" /sys/devices/virtual/net/lo/subsystem/../../../d/../../../../y
+    ;;
+  procfs)
+    steered /d /m/n/o
+    steered /y "$3"
+    steered "$2" /proc/mounts/../../d/../../y
+    ;;
+  esac
+}
+
+@test "cdi, jit-cdi, runc and crun: nothing is made where links of sysfs and procfs lead" {
+  local runtime way mode place
+  mkdir "$work/anonymous"
+  for runtime in runc crun; do
+    for way in sysfs procfs; do
+      place=/${way/fs/}
+      fresh_root small
+      shares_directory
+      steered_through "$way" /usr/bin/nvidia-smi /tmp/shared/chosen
+      asks cdi
+      refuses_runtime "the mount at /usr/bin/nvidia-smi would be below $place, whose links cannot be examined" "$runtime"
+      for mode in cdi jit-cdi; do
+        fresh_root small
+        specification
+        steered_through "$way" /data /dev
+        asks "$mode" "$(mounted "$volume" /data)"
+        refuses_runtime "the mount at /data would be below $place, whose links cannot be examined" "$runtime"
+      done
+      fresh_root small
+      shares_directory
+      steered_through "$way" /w /tmp/shared
+      asks cdi '.process.cwd = "/w/new"'
+      refuses_runtime "the working directory /w/new would be below $place, whose links cannot be examined" "$runtime"
+    done
+    # By a destination alone, and by one link.
+    fresh_root small
+    shares_directory
+    steered_through sysfs /unused /tmp/shared
+    asks cdi "$(mounted "$work/anonymous" /sys/devices/virtual/net/lo/subsystem/../../../d/../../../../y/new)"
+    refuses_runtime "the mount at /sys/devices/virtual/net/lo/subsystem/../../../d/../../../../y/new would be below /sys, whose links cannot be examined" "$runtime"
+    fresh_root small
+    shares_directory
+    steered /k /sys/devices/virtual/net/lo/subsystem/../../../tmp/shared
+    asks cdi '.mounts += [{destination: "/k/new", type: "tmpfs", source: "tmpfs", options: ["nosuid"]}]'
+    refuses_runtime "the mount at /k/new would be below /sys, whose links cannot be examined" "$runtime"
+    asks cdi '.linux.devices += [{path: "/k/node", type: "c", major: 1, minor: 3}]'
+    refuses_runtime "the node /k/node would be below /sys, whose links cannot be examined" "$runtime"
+  done
+}
+
+@test "cdi, runc and crun: no tmpfs that is mounted over the root or by a specification hides where links lead" {
+  local runtime run='.mounts += [{destination: "/run", type: "tmpfs", source: "tmpfs", options: ["nosuid"]}]'
+  for runtime in runc crun; do
+    fresh_root small
+    shares_directory
+    steered /run /
+    steered /usr/bin/nvidia-smi /tmp/shared/chosen
+    asks cdi "$run"
+    refuses_runtime "a link in the image or a volume leads the mount at /run over the whole root" "$runtime"
+    fresh_root small
+    specification
+    jq '.containerEdits.mounts += [{hostPath: "tmpfs", containerPath: "/t", type: "tmpfs", options: ["nosuid", "nodev"]}]' "$work/cdi/nvidia.json" >"$work/spec"
+    mv "$work/spec" "$work/cdi/nvidia.json"
+    mkdir -p "$root/a/b/c"
+    steered /t/l /a/b/c
+    steered /y /dev
+    steered /opt/data /t/l/../../y
+    asks cdi "$(mounted "$volume" /opt/data)"
+    refuses_runtime "a link in the image or a volume leads the mount at /opt/data" "$runtime"
+  done
+}
+
+@test "cdi, runc and crun: no node is made in a volume below /dev by a link of another" {
+  local runtime
+  for runtime in runc crun; do
+    fresh_root small
+    specification
+    jq '.devices[0].containerEdits.deviceNodes += [{path: "/dev/dri/card9", hostPath: "/dev/nvidia0"}]' "$work/cdi/nvidia.json" >"$work/spec"
+    mv "$work/spec" "$work/cdi/nvidia.json"
+    mkdir -p "$work/dri"
+    ln -sfn /dev/shm/chosen "$work/dri/card9"
+    asks cdi "$(mounted "$work/dri" /dev/dri)" "$(mounted "$volume" /dev/shm)"
+    refuses_runtime "a link in the image or a volume leads the node /dev/dri/card9 into a volume" "$runtime"
   done
 }
 

@@ -105,8 +105,8 @@ static void expect_documents(struct world *world, const struct document *rows, s
 static void make_root(struct world *world)
 {
 	static const char *const directories[] = {
-		"root/etc", "root/deep", "root/usr/lib", "root/tmp", "root/elsewhere/deep/x",
-		"volume",   "host/old",  "linked",       "devices",  "empty"
+		"root/etc", "root/deep", "root/usr/lib", "root/tmp", "root/elsewhere/deep/x", "root/t", "volume",
+		"host/old", "linked",    "devices",      "empty"
 	};
 	static const char *const links[][2] = {
 		{ "root/var", "tmp" },
@@ -116,11 +116,16 @@ static void make_root(struct world *world)
 		{ "root/into", "/tmp/shared" },
 		{ "root/deep/into", "/tmp/shared" },
 		{ "root/kernel", "/proc/sys" },
+		{ "root/net", "/sys/devices/virtual/net/lo/subsystem/../../../tmp/shared" },
+		{ "root/covered", "/t/l/../../y" },
+		{ "root/t/l", "/elsewhere/deep/x" },
+		{ "root/y", "/dev" },
 		{ "root/a", "/elsewhere/deep/x" },
 		{ "devices/random", "/tmp/shared/x" },
 		{ "linked/to", "/tmp/shared" },
 		{ "linked/card", "/tmp/shared/chosen" },
 		{ "linked/null", "/dev/null" },
+		{ "linked/shm", "/dev/shm/x" },
 		{ "linked/out", "/elsewhere/x" },
 	};
 
@@ -145,7 +150,9 @@ static void test_volumes(void **state)
 		{ "/ bind volume" },
 		{ "/dev tmpfs;/data bind volume", .refused = LINK "mount at /data over /dev, /proc or /sys" },
 		{ "/dev tmpfs;/data/new overlay", .refused = LINK "mount at /data/new over /dev, /proc or /sys" },
-		{ "/proc proc;/kernel bind volume", .refused = LINK "mount at /kernel over /dev, /proc or /sys" },
+		{ "/proc proc;/kernel bind volume", .refused = BELOW("mount at /kernel", "/proc") },
+		{ "/kernel bind volume", .refused = LINK "mount at /kernel over /dev, /proc or /sys" },
+		{ "/all tmpfs", .refused = LINK "mount at /all over the whole root" },
 		{ "/loop bind volume", .refused = LINK "mount at /loop to a place that cannot be determined" },
 		{ "/loop/x tmpfs", .refused = LINK "mount at /loop/x to a place that cannot be determined" },
 		{ "/a/.. bind volume", .refused = LINK "mount at /a/.. to a place that cannot be determined" },
@@ -204,7 +211,11 @@ static void test_nodes(void **state)
 		  .refused = LINK "node /dev/dri/card out of /dev" },
 		{ "/dev tmpfs;/dev/dri bind linked", .our_node = "/dev/dri/null" },
 		{ "/dev tmpfs;/dev/dri bind linked", .our_node = "/dev/dri/other" },
+		{ "/dev tmpfs;/dev/shm bind volume;/dev/dri bind linked", .our_node = "/dev/dri/shm",
+		  .refused = LINK "node /dev/dri/shm into a volume" },
+		{ "/dev tmpfs;/dev/shm bind volume;/dev/dri bind linked", .our_node = "/dev/shm/x" },
 		{ "/dev tmpfs", .node = "/var/x" },
+		{ "/sys sysfs", SHARED, .node = "/net/x", .refused = BELOW("node /net/x", "/sys") },
 		{ "/dev tmpfs", .node = "/loop/x",
 		  .refused = LINK "node /loop/x to a place that cannot be determined" },
 		{ "/dev tmpfs", SHARED, .node = "/into/x",
@@ -279,8 +290,9 @@ static void test_directories(void **state)
 		  .refused = LINK
 		  "working directory /dev/fd/../root/tmp/shared/new to a place that cannot be determined" },
 		/* "subsystem" is a link to a place of less depth. */
-		{ "/sys sysfs", SHARED, .cwd = "/kernel/x",
-		  .refused = LINK "working directory /kernel/x into /dev, /proc or /sys" },
+		{ "/sys sysfs", SHARED, .cwd = "/net/x", .refused = BELOW("working directory /net/x", "/sys") },
+		{ "/sys sysfs;/net/x tmpfs", SHARED, .refused = BELOW("mount at /net/x", "/sys") },
+		{ "/proc proc", SHARED, .cwd = "/kernel/x", .refused = BELOW("working directory /kernel/x", "/proc") },
 		{ "/sys sysfs;/sys/devices/virtual/net/lo/subsystem/../../../tmp/shared/new tmpfs", SHARED,
 		  .refused = LINK
 		  "mount at /sys/devices/virtual/net/lo/subsystem/../../../tmp/shared/new to a place that "

@@ -10,7 +10,8 @@ struct given {
 	const char *at;            /* where it will be; NULL: this cannot be determined */
 	/*
 	 * 'd': a directory of ours; 'e': its links enter one; 'c': it copies what it covers; 'o': its
-	 * links cannot be examined; 'n': a node; 'w': ours, and its links enter its own directory
+	 * links cannot be examined; 'k': a file system of the kernel; 'n': a node; 'w': ours, and its
+	 * links enter its own directory
 	 */
 	char kind;
 };
@@ -67,6 +68,7 @@ static void expect_places(struct world *world, const struct given *given, size_t
 							      .directory = given[i].kind == 'd' ? source : NULL,
 							      .ours = given[i].kind == 'w',
 							      .opaque = given[i].kind == 'o',
+							      .linked = given[i].kind == 'k',
 							      .copies = given[i].kind == 'c' };
 	}
 	graft_mount_places_find(&places, &root, world->arena);
@@ -159,6 +161,23 @@ static void test_opaque(void **state)
 	expect_places(*state, given, GRAFT_COUNT(given));
 }
 
+/* Links of sysfs and procfs are not known, so nothing may come there by a link or "..". */
+static void test_kernel(void **state)
+{
+	static const struct given given[] = {
+		{ "/far", NULL, "/far", 'k' },
+		{ "/far/fs/cgroup", NULL, "/far/fs/cgroup", ' ' },
+		{ "/usr/bin/decoy", NULL, NULL, ' ' },
+		{ "/etc/../far/x", NULL, NULL, ' ' },
+		{ "/far/../etc/x", NULL, "/etc/x", ' ' },
+		{ "/far/x/../../etc/x", NULL, NULL, ' ' },
+		{ "/etc/new", NULL, "/etc/new", ' ' },
+	};
+
+	make_links(*state);
+	expect_places(*state, given, GRAFT_COUNT(given));
+}
+
 /* A tmpfs that gets what it covers covers nothing; what is mounted later and nodes neither. */
 static void test_what_covers_nothing(void **state)
 {
@@ -182,6 +201,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_dots, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_covered_links, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_opaque, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_kernel, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_what_covers_nothing, world_begin, world_end),
 	};
 
