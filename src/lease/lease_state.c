@@ -10,6 +10,7 @@
 #include "lease/lease_host.h"
 #include "lease/lease_log.h"
 #include "lease/lease_look.h"
+#include "lease/lease_names.h"
 #include "lease/lease_table.h"
 
 static const struct graft_field mig_fields[] = {
@@ -174,7 +175,9 @@ int graft_lease_state_choose(const struct graft_lease_state *state, const struct
 	struct graft_claim own = *claim;
 	size_t place;
 
-	graft_claim_write(claim, &text);
+	if (graft_lease_names_resolve(&state->host, arena, &own, err) < 0)
+		return -1;
+	graft_claim_write(&own, &text);
 	/* An id that no ticket has. */
 	*ret_lease = (struct graft_lease){ .id = "",
 					   .claim = graft_arena_strdup(arena, graft_buffer_text(&text)),

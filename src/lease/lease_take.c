@@ -13,6 +13,7 @@
 #include "lease/lease_log.h"
 #include "lease/lease_look.h"
 #include "lease/lease_mps.h"
+#include "lease/lease_names.h"
 #include "lease/lease_order.h"
 #include "lease/lease_state.h"
 #include "lease/lease_table.h"
@@ -241,7 +242,8 @@ int graft_lease_take(const struct graft_config *config, const struct graft_lease
 	if (ask->only_look)
 		return foresee(config, ask, log, arena, ret_lease, err);
 	own_ask.claim = &claim;
-	if (graft_lease_host_read(config, ask->claim, log, arena, &host, err) < 0)
+	if (graft_lease_host_read(config, ask->claim, log, arena, &host, err) < 0 ||
+	    graft_lease_names_resolve(&host, arena, &claim, err) < 0)
 		return -1;
 	taking.host = &host;
 	if (claim.kind == GRAFT_CLAIM_NAMED)

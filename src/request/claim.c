@@ -9,10 +9,12 @@
 
 #include "base/cleanup.h"
 #include "base/strings.h"
+#include "formats/cdi/cdi.h"
 
 #define SEPARATORS  ",;/"
 #define LETTERS     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS      "0123456789"
+#define NAMES       LETTERS DIGITS "-:+."
 #define MODEL_MAX   64u
 #define PROFILE_MAX 32u
 #define HINT        "Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'."
@@ -101,10 +103,11 @@ static int read_number_of_gpus(enum graft_claim_kind kind, const char *count, st
 		   : fail_claim(count, "the number of GPUs must be 1 to 64", err);
 }
 
-/* "0", "GPU-...", "0:1", "MIG-...", "all" */
-static int name_device(const char *name, struct graft_arena *arena, struct graft_claim *claim, struct graft_error *err)
+/* "0", "GPU-...", "0000:1b:00.0", "0:1", "MIG-...", "all" */
+static int name_device(const char *name, const char *letters, struct graft_arena *arena, struct graft_claim *claim,
+		       struct graft_error *err)
 {
-	if (!is_of_letters(name, LETTERS DIGITS "-:", 96))
+	if (!is_of_letters(name, letters, 96))
 		return fail_claim(name, "not the name of a GPU", err);
 	return graft_arena_push_string(arena, &claim->names.items, &claim->names.n, name) ? 0 : graft_fail_memory(err);
 }
@@ -129,7 +132,7 @@ static int read_head(char *piece, struct graft_arena *arena, struct graft_claim 
 	if (strcmp(piece, "named") == 0 && rest) {
 		claim->kind = GRAFT_CLAIM_NAMED;
 		claim->count = 0;
-		return name_device(rest, arena, claim, err);
+		return name_device(rest, NAMES, arena, claim, err);
 	}
 	if (strcmp(piece, "mig") != 0 || !rest)
 		return fail_claim(piece, "a list has either devices or one claim, not both", err);
@@ -260,7 +263,7 @@ int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_
 	while (rc == 0 && rest) {
 		piece = strsep(&rest, SEPARATORS);
 		if (ret_claim->kind == GRAFT_CLAIM_NAMED)
-			rc = name_device(piece, arena, ret_claim, err);
+			rc = name_device(piece, NAMES, arena, ret_claim, err);
 		else
 			rc = ret_claim->kind == GRAFT_CLAIM_LEASE
 				 ? fail_claim(text, "lease:ID takes no constraints", err)
@@ -269,22 +272,52 @@ int graft_claim_parse(const char *text, struct graft_arena *arena, struct graft_
 	return rc;
 }
 
+/*
+ * Whether a CDI device may be a GPU: by its class, "gpu" or "gpu.coherent", or because nothing is
+ * known of its class, though it is one of NVIDIA's.
+ */
+static bool may_be_gpu(const struct graft_cdi_name *name)
+{
+	static const char *const others[] = { "gdrcopy", "gds", "imex-channel", "lease", "mofed", "nvswitch" };
+
+	if (strcmp(name->class_, "gpu") == 0 || graft_starts_with(name->class_, "gpu."))
+		return true;
+	return (strcmp(name->vendor, "nvidia.com") == 0 || graft_ends_with(name->vendor, ".nvidia.com")) &&
+	       !graft_is_in(others, GRAFT_COUNT(others), name->class_);
+}
+
+/*
+ * Finds the name of a GPU in a word; NULL: it is no GPU. SECURITY: only a qualified CDI name has a
+ * class; to selection, "0000:1b:00/gpu=5" is a PCI address.
+ */
+static int find_gpu_name(const char *word, struct graft_arena *arena, const char **ret_name, struct graft_error *err)
+{
+	struct graft_cdi_name cdi = { .vendor = "runtime.nvidia.com", .class_ = "gpu", .device = word };
+	const char *name;
+
+	if (graft_cdi_is_qualified(word) && graft_cdi_parse_name(word, arena, &cdi, err) < 0)
+		return -1;
+	name = may_be_gpu(&cdi) ? cdi.device : NULL;
+	if (name && strcmp(cdi.vendor, "runtime.nvidia.com") == 0 &&
+	    (strcmp(name, "none") == 0 || strcmp(name, "void") == 0))
+		name = NULL;
+	/* Names of the strategy type-index: "gpu0", "mig0:1". */
+	if (name && (graft_starts_with(name, "gpu") || graft_starts_with(name, "mig")) && name[3] >= '0' &&
+	    name[3] <= '9')
+		name += 3;
+	*ret_name = name;
+	return 0;
+}
+
 int graft_claim_of_names(const struct graft_strings *words, struct graft_arena *arena, struct graft_claim *ret_claim,
 			 bool *ret_none, struct graft_error *err)
 {
 	*ret_claim = (struct graft_claim){ .kind = GRAFT_CLAIM_NAMED };
 	for (size_t i = 0; i < words->n; i++) {
-		const char *name = words->items[i], *equals = strchr(name, '=');
+		const char *name;
 
-		/* "nvidia.com/gpu=0"; devices of other classes are not GPUs. */
-		if (equals && (equals - name < 4 || strncmp(equals - 4, "/gpu", 4) != 0))
-			continue;
-		name = equals ? equals + 1 : name;
-		/* Any other text is refused when devices are selected. */
-		if (strcmp(name, "none") == 0 || strcmp(name, "void") == 0 ||
-		    !is_of_letters(name, LETTERS DIGITS "-:", 96))
-			continue;
-		if (name_device(name, arena, ret_claim, err) < 0)
+		if (find_gpu_name(words->items[i], arena, &name, err) < 0 ||
+		    (name && name_device(name, NAMES "/", arena, ret_claim, err) < 0))
 			return -1;
 	}
 	*ret_none = ret_claim->names.n == 0;

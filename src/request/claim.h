@@ -69,7 +69,9 @@ int graft_claim_read(const struct graft_strings *words, struct graft_arena *aren
 /*
  * Makes a claim from the devices that a list names, for hosts on which named devices need a lease
  * as well (graft.leases.mode). Accepts names of CDI devices too; those of classes other than GPUs
- * need no lease. *ret_none: nothing in the list needs one. Returns -1 with GRAFT_NO_MEMORY.
+ * need no lease. Names stay as they are written; graft_lease_names_resolve() says what they mean.
+ * *ret_none: nothing in the list needs a lease. Returns -1 with GRAFT_INVALID for a text that
+ * cannot be the name of a GPU, or with GRAFT_NO_MEMORY.
  */
 int graft_claim_of_names(const struct graft_strings *words, struct graft_arena *arena, struct graft_claim *ret_claim,
 			 bool *ret_none, struct graft_error *err);

@@ -455,6 +455,65 @@ renewed() { tr "\0" " " <"/proc/$keeper/cmdline" | grep -q "lease mps --lock="; 
   grep -F '9: unknown device' "$work/l.out"
   container m none
   [ "$(lease list --json | jq '.leases | length')" = 4 ]
+  run ! container n named:3
+  grep -F "lease: this host lends no GPU of that name. Run 'nvidia-ctk lease list' to see what this host has." "$work/n.out"
+}
+
+# refused NAME WORD MESSAGE: a container that asks for WORD is refused, with this message.
+refused() {
+  run ! container "$1" "$2"
+  sed -E 's/, [0-9]+ s\)/, N s)/' "$work/$1.out" | grep -F "msg=\"$3\"" || die "$2: $(cat "$work/$1.out")"
+}
+
+@test "enforce: no other way to write a name gives a GPU that is held" {
+  local word uuid bus n=0 held
+  make_shared
+  configure
+  sed -i 's/"on"/"enforce"/' "$config"
+  uuid=$(uuid_of 0)
+  bus=$(on_host nvidia-smi --query-gpu=pci.bus_id --format=csv,noheader -i 0)
+  container a 0
+  [ "$(gpus_of a)" = nvidia3 ]
+  held="are free. Held: GPU 0 by uid 0 (container a, N s). See 'nvidia-ctk lease list'."
+  for word in 0 +0 00 "$bus" "${bus%.*}" "${bus,,}" "$uuid" "gpu-${uuid#GPU-}" "GPU-$(tr a-f A-F <<<"${uuid#GPU-}")" "runtime.nvidia.com/gpu=$bus"; do
+    refused "b$((++n))" "$word" "lease: 1 GPU was asked for, 0 of 1 $held"
+  done
+  for word in ALL All runtime.nvidia.com/gpu=ALL; do
+    refused "b$((++n))" "$word" "lease: 4 GPUs were asked for, 3 of 4 $held"
+  done
+  # What cannot be read is refused too, rather than left to selection.
+  for word in "$bus=x" "${bus%.*}/gpu=1" runtime.nvidia.com/gpu=+0; do
+    refused "b$((++n))" "$word" "lease: '$word': not the name of a GPU. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'."
+  done
+  refused c 1,9 "lease: 9: unknown device. Run 'nvidia-ctk lease list' to see what this host has."
+  [ "$(lease list --json | jq -r '.leases[].claim')" = named:0 ]
+  # A free GPU by such a name is held like any other.
+  container f +1
+  [ "$(gpus_of f) $(lease list --json | jq -r '.leases[].claim' | sort | xargs)" = "nvidia2 named:0 named:1" ]
+}
+
+@test "enforce: names of CDI devices, of every strategy and class, hold GPUs as well" {
+  local word n=0 held
+  make_shared
+  configure
+  sed -i 's/"on"/"enforce"/; s|^runtimes.*|&\nmode = "cdi"\nmodes.cdi.spec-dirs = ["'"$work/cdi"'"]\nmodes.cdi.allowed-envvar-kinds = ["*"]|' "$config"
+  mkdir -p "$work/cdi"
+  for word in nvidia.com/gpu nvidia.com/gpu.coherent nvidia.com/mig management.nvidia.com/gpu; do
+    on_host "$ctk" --quiet cdi generate --device-name-strategy index --device-name-strategy uuid --device-name-strategy type-index \
+      --nvidia-cdi-hook-path "$BATS_FILE_TMPDIR/programs/nvidia-cdi-hook" --vendor "${word%/*}" --class "${word#*/}" --output "$work/cdi/$((++n)).yaml"
+  done
+  container a nvidia.com/gpu=gpu0 || die "$(cat "$work/a.out")"
+  [ "$(gpus_of a) $(lease list --json | jq -r '.leases[].claim')" = "nvidia3 named:0" ]
+  held="are free. Held: GPU 0 by uid 0 (container a, N s). See 'nvidia-ctk lease list'."
+  for word in nvidia.com/gpu=0 nvidia.com/gpu=gpu0 "nvidia.com/gpu=$(uuid_of 0)" gpu0 nvidia.com/gpu.coherent=gpu0 nvidia.com/mig=0; do
+    refused "b$((++n))" "$word" "lease: 1 GPU was asked for, 0 of 1 $held"
+  done
+  for word in nvidia.com/gpu=all management.nvidia.com/gpu=all nvidia.com/gpu.coherent=all; do
+    refused "b$((++n))" "$word" "lease: 4 GPUs were asked for, 3 of 4 $held"
+  done
+  sed -i 's/name: gpu0$/name: card0/' "$work/cdi/1.yaml"
+  refused c nvidia.com/gpu=card0 "lease: card0: unknown device. Run 'nvidia-ctk lease list' to see what this host has."
+  [ "$(lease list --json | jq -r '.leases[].claim')" = named:0 ]
 }
 
 @test "enforce by the hook: docker run --gpus device=0" {
@@ -469,6 +528,10 @@ renewed() { tr "\0" " " <"/proc/$keeper/cmdline" | grep -q "lease mps --lock="; 
   [ "$(lease list --json | jq -r '.leases[].claim')" = "named:0;1" ]
   run ! container b 1 "$hooks"
   grep -F 'lease: 1 GPU was asked for, 0 of 1 are free; Held: GPU 0, 1 by uid 0 (container ' "$work/b.out" || die "$(cat "$work/b.out")"
+  run ! container e 00 "$hooks"
+  grep -F 'lease: 1 GPU was asked for, 0 of 1 are free; Held: GPU 0, 1 by uid 0 (container ' "$work/e.out" || die "$(cat "$work/e.out")"
+  run ! container f 9 "$hooks"
+  grep -F "device error: lease: 9: unknown device; Run 'nvidia-ctk lease list' to see what this host has." "$work/f.out" || die "$(cat "$work/f.out")"
   container c 2 "$hooks"
   of_runc delete --force a
   container d 1 "$hooks"

@@ -232,14 +232,35 @@ lease: 'speed': unknown constraint; the constraints are model=, mem>=, same=, no
 lease: 'abc': not the id of a lease. Write 'any:2', 'share', 'mig:1g.10gb' or 'lease:ID', with constraints after it: 'any:2;model=H100'.
 lease: lease abcdefgh2345 does not exist, or has ended. Run 'nvidia-ctk lease list' to see the leases of this host.
 lease: 1 MIG device was asked for, but this host has 0 that can be lent and fit. Run 'nvidia-ctk lease list' to see what this host has.
-lease: this host lends no GPU of that name. Run 'nvidia-ctk lease list' to see what this host has.
+lease: 99: unknown device. Run 'nvidia-ctk lease list' to see what this host has.
 MESSAGES
   for claim in "run --claim named:99 -- true" "acquire --claim named:99" "explain named:99"; do
     # shellcheck disable=SC2086
     run ! on_host "$ctk" lease $claim
-    [[ $output == *'msg="this host lends no GPU of that name. Run '"'nvidia-ctk lease list' to see what this host has.\""* ]] || die "$claim: $output"
+    [[ $output == *'msg="99: unknown device. Run '"'nvidia-ctk lease list' to see what this host has.\""* ]] || die "$claim: $output"
   done
   is_held 0
+}
+
+@test "enforce: a MIG device is the same device in every form of its name" {
+  local mig gpu word n=0
+  another_host a100-mig
+  sed -i 's/"on"/"enforce"/' "$config"
+  make_shared
+  mig=$(on_host nvidia-smi -L | sed -n 's/.*Device  *0: (UUID: \(MIG-.*\))/\1/p' | head -n 1)
+  gpu=$(on_host nvidia-smi -L | sed -n 's/^GPU 1: .*UUID: \(.*\))/\1/p')
+  lease_bundle a "$mig" 'sleep 1000'
+  create a || die "$(cat "$work/a.out")"
+  for word in "$mig" "mig-${mig#MIG-}" "MIG-$(tr a-f A-F <<<"${mig#MIG-}")" 1:0 +1:00 "MIG-$gpu/1/0" "mig-gpu-${gpu#GPU-}/01/0"; do
+    lease_bundle "b$((++n))" "$word" 'sleep 1000'
+    run ! create "b$n"
+    grep -E "msg=\"lease: 1 GPU was asked for, 0 of 1 are free\. Held: GPU 1 by uid 0 \(container a, [0-9]+ s\)\. See 'nvidia-ctk lease list'\.\"" "$work/b$n.out" || die "$word: $(cat "$work/b$n.out")"
+  done
+  [ "$(lease list --json | jq -r '.leases[].claim')" = "named:$mig" ]
+  lease_bundle c "MIG-$gpu/3/0" 'sleep 1000'
+  create c || die "$(cat "$work/c.out")"
+  is_held 1
+  [ "$(lease list --json | jq '.leases | length')" = 2 ]
 }
 
 @test "what cannot be read gives no GPU by the hook either, and one error" {

@@ -38,6 +38,7 @@ static void test_read(void **state)
 		{ "lease:abcdefgh2345", NULL },
 		{ "share", "share:1" },
 		{ "named:0;GPU-ab;1:2,all", "named:0;GPU-ab;1:2;all" },
+		{ "named:+0;0000:1b:00.0;gpu-AB", NULL },
 		{ "mig:1g.10gb;spread/sticky", "mig:1g.10gb:1,spread,sticky" },
 		{ "any:2;sticky", "any:2,sticky" },
 		{ "share:2;mem=8G/sm=25,spread;not=3;spread", "share:2,mem=8192M,sm=25,spread,not=3" },
@@ -68,7 +69,7 @@ static void test_refused(void **state)
 		{ "any:65", "'65': the number of GPUs must be 1 to 64" },
 		{ "any:99999999999999999999", "'99999999999999999999': the number of GPUs must be 1 to 64" },
 		{ "named:", "'': not the name of a GPU" },
-		{ "named:0;../x", "'..': not the name of a GPU" },
+		{ "named:0;~/x", "'~': not the name of a GPU" },
 		{ "named:0;model=x", "'model=x': not the name of a GPU" },
 		{ "share:0", "'0': the number of GPUs must be 1 to 64" },
 		{ "share,sm=101", "'101': sm= takes a percentage, 1 to 100" },
@@ -125,6 +126,70 @@ static void test_refused(void **state)
 	}
 }
 
+/*
+ * Every word that selection could read is in the claim as it stands; CDI names only if they may be
+ * GPUs.
+ */
+static void test_of_names(void **state)
+{
+	static const char *const rows[][2] = {
+		/* the word, the claim or the message; NULL: it needs no lease */
+		{ "0", "named:0" },
+		{ "+0", "named:+0" },
+		{ "00", "named:00" },
+		{ "ALL", "named:ALL" },
+		{ "0000:1b:00.0", "named:0000:1b:00.0" },
+		{ "0000:1b:00", "named:0000:1b:00" },
+		{ "gpu-AB12", "named:gpu-AB12" },
+		{ "MIG-GPU-ab12/3/0", "named:MIG-GPU-ab12/3/0" },
+		{ "0:1", "named:0:1" },
+		{ "gpu0", "named:0" },
+		{ "mig0:1", "named:0:1" },
+		{ "gpu", "named:gpu" },
+		{ "none", NULL },
+		{ "void", NULL },
+		{ "NONE", "named:NONE" },
+		{ "0000:1b:00=x", "'0000:1b:00=x': not the name of a GPU" },
+		{ "0000:1b:00/gpu=5", "'0000:1b:00/gpu=5': not the name of a GPU" },
+		{ " 0", "' 0': not the name of a GPU" },
+		{ "1,0", "'1,0': not the name of a GPU" },
+		{ "$(id)", "'$(id)': not the name of a GPU" },
+		{ "", "'': not the name of a GPU" },
+		{ "nvidia.com/gpu=0", "named:0" },
+		{ "nvidia.com/gpu=gpu0", "named:0" },
+		{ "nvidia.com/gpu=mig0:1", "named:0:1" },
+		{ "nvidia.com/gpu=all", "named:all" },
+		{ "nvidia.com/gpu=none", "named:none" },
+		{ "nvidia.com/gpu.coherent=0", "named:0" },
+		{ "nvidia.com/mig=0:1", "named:0:1" },
+		{ "management.nvidia.com/gpu=all", "named:all" },
+		{ "runtime.nvidia.com/gpu=all", "named:all" },
+		{ "runtime.nvidia.com/gpu=none", NULL },
+		{ "example.com/gpu=card0", "named:card0" },
+		{ "example.com/lease=h100", NULL },
+		{ "nvidia.com/lease=2", NULL },
+		{ "nvidia.com/imex-channel=0", NULL },
+		{ "nvidia.com/gds=all", NULL },
+	};
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const struct graft_strings words = { .items = (const char **)(uintptr_t)rows[i], .n = 1 };
+		struct graft_error err = { .status = GRAFT_OK };
+		struct graft_claim claim;
+		bool none;
+
+		print_message("# '%s'\n", rows[i][0]);
+		if (graft_claim_of_names(&words, arena, &claim, &none, &err) < 0) {
+			assert_int_equal(err.status, GRAFT_INVALID);
+			assert_string_equal(err.msg, rows[i][1]);
+			continue;
+		}
+		assert_int_equal(none, rows[i][1] == NULL);
+		if (rows[i][1])
+			assert_string_equal(written(&claim), rows[i][1]);
+	}
+}
+
 static void test_is_claim(void **state)
 {
 	static const struct {
@@ -160,13 +225,25 @@ static void test_claim_allocations(void **state)
 	assert_true(allocation_each(own, err, graft_claim_read(&words, own, &claim, &err)) > 0);
 }
 
+static void test_name_allocations(void **state)
+{
+	const char *items[] = { "nvidia.com/gpu=0", "1" };
+	const struct graft_strings words = { .items = items, .n = 2 };
+	struct graft_claim claim;
+	bool none;
+
+	assert_true(allocation_each(own, err, graft_claim_of_names(&words, own, &claim, &none, &err)) > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_read, arena_setup, arena_teardown),
 		cmocka_unit_test_setup_teardown(test_refused, arena_setup, arena_teardown),
+		cmocka_unit_test_setup_teardown(test_of_names, arena_setup, arena_teardown),
 		cmocka_unit_test(test_is_claim),
 		cmocka_unit_test(test_claim_allocations),
+		cmocka_unit_test(test_name_allocations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
