@@ -741,23 +741,54 @@ steered_through() {
   done
 }
 
+# configured alone|supervised: for every GPU; supervised as by an engine, at a process whose root is still the host's.
+configured() {
+  local run=(nvidia-container-cli configure --no-cgroups --device=all --compute --utility --compat32)
+  rm -f "$work/pid"
+  if [ "$1" = alone ]; then
+    run on_host env CUDA_MPS_PIPE_DIRECTORY="$volume" unshare --mount --propagation private -- "${run[@]}" "$root"
+    return
+  fi
+  # shellcheck disable=SC2016
+  on_host unshare --mount --propagation private -- bash -c 'mount --rbind "$0" "$0" && echo $$ >"$1.new" && mv "$1.new" "$1" && exec sleep 60' \
+    "$root" "$work/pid" 3>&- &
+  within 5 test -e "$work/pid"
+  run on_host env CUDA_MPS_PIPE_DIRECTORY="$volume" "${run[@]}" --pid="$(cat "$work/pid")" "$root"
+  kill "$(cat "$work/pid")"
+}
+
+# bats test_tags=old-kernel
 @test "configure: nothing is made in the directory of MPS, by whatever way the image leads there" {
-  local at to decoy leads why
+  local at to decoy leads why how
   while read -r at to decoy leads; do
-    fresh_root small
     at=${at/#\/tmp\/shared/$volume}
-    steered "$at" "${to/\/tmp\/shared/$volume}"
-    [ -z "$decoy" ] || steered "${decoy/#\/tmp\/shared/$volume}" "$leads"
-    run on_host env CUDA_MPS_PIPE_DIRECTORY="$volume" unshare --mount --propagation private -- \
-      nvidia-container-cli configure --no-cgroups --device=all --compute --utility --compat32 "$root"
-    [ -z "$(ls -A "$volume")" ] || die "$at -> $to: $(ls -AR "$volume") $output"
     case "$at:$to$decoy" in
     *:/dev | *:/dev/dri | *:/proc | *:/sys/fs | *:/usr/bin | *:/way/*) why="$root$volume to a place that must not be covered" ;;
     /dev:*) why="$root/dev/nvidiactl outside the mount of the root" ;;
     *) why= ;;
     esac
-    [ "${lines[0]:-}" = "${why:+nvidia-container-cli: mount error: path error: a link in the image leads $why}" ] || die "$at -> $to: $output"
+    for how in alone supervised; do
+      fresh_root small
+      steered "$at" "${to/\/tmp\/shared/$volume}"
+      [ -z "$decoy" ] || steered "${decoy/#\/tmp\/shared/$volume}" "$leads"
+      configured "$how"
+      [ -z "$(ls -A "$volume")" ] || die "$how: $at -> $to: $(ls -AR "$volume") $output"
+      [ "${lines[0]:-}" = "${why:+nvidia-container-cli: mount error: path error: a link in the image leads $why}" ] || die "$how: $at -> $to: $output"
+    done
   done <<<"$steer"
+}
+
+# bats test_tags=old-kernel
+@test "prestart hook: nothing is made in the directory of MPS, by a link of the image" {
+  fresh_root small
+  steered "$volume" /dev
+  rm -rf "$bundle"
+  make_bundle
+  sed -i "s|^exec nvidia|export CUDA_MPS_PIPE_DIRECTORY=$volume; &|; s| configure | configure --no-cgroups |" "$work/hook"
+  run on_host runc --root "$state" create --bundle "$bundle" "$container" </dev/null 3>&- 4>&-
+  [ "$status" -ne 0 ]
+  [ -z "$(ls -A "$volume")" ] || die "$(ls -A "$volume")"
+  grep -q "^nvidia-container-cli: mount error: path error: a link in the image leads .*$volume to a place that must not be covered\$" "$hook_log" || die "$(cat "$hook_log")"
 }
 
 @test "configure at a container that runs: no volume is changed, by whatever way the image leads there" {

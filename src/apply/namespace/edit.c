@@ -90,11 +90,10 @@ static int leave_edit_out(const struct graft_apply *apply, const struct graft_ed
  * directory there. Links into it are refused when something is to be created
  * (graft_image_root_may_write()).
  */
-static int check_host_directory(const struct graft_apply *apply, const struct graft_image_root *root,
-				const struct graft_edit *edit, struct graft_error *err)
+static int check_host_directory(const struct graft_apply *apply, const struct graft_edit *edit, struct graft_error *err)
 {
 	const char *to;
-	int rc = graft_image_root_resolve(root, edit->target, apply->arena, &to, NULL);
+	int rc = graft_image_root_resolve(&apply->root, edit->target, apply->arena, &to, NULL);
 	bool over = rc == 0 && graft_path_is_system(to);
 
 	if (rc < 0)
@@ -135,8 +134,7 @@ static int apply_bind(struct graft_apply *apply, const struct graft_edit *edit, 
 	spot.kept = graft_journal_keep(apply->journal, length, spot.fd);
 	if (directory)
 		graft_place_forget(&apply->place);
-	if (directory && (edit->flags & GRAFT_MOUNT_RDONLY) == 0 &&
-	    check_host_directory(apply, root ? root : &apply->root, edit, err) < 0)
+	if (directory && (edit->flags & GRAFT_MOUNT_RDONLY) == 0 && check_host_directory(apply, edit, err) < 0)
 		return -1;
 	return mount_source(apply, edit, source, &spot, err);
 }
