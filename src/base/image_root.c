@@ -59,6 +59,15 @@ uint64_t graft_image_root_mount_id(const struct graft_image_root *root, int fd)
 	return graft_mount_id(root->proc_fd, "self/fdinfo", fd);
 }
 
+bool graft_image_root_is_same(const struct graft_image_root *root, int a_fd, int b_fd)
+{
+	uint64_t id = graft_image_root_mount_id(root, a_fd);
+	struct stat a, b;
+
+	return id != 0 && graft_image_root_mount_id(root, b_fd) == id && fstat(a_fd, &a) == 0 && fstat(b_fd, &b) == 0 &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 /* ---- looking ---- */
 
 int graft_image_root_look(const struct graft_image_root *root, const char *path, int flags)
@@ -229,11 +238,8 @@ static bool is_plainly_at(const struct graft_image_root *root, const char *path,
 {
 	const struct graft_beneath at = make_image_beneath(root);
 	auto_close int plain_fd = graft_beneath_look_without_links(&at, path);
-	uint64_t id = graft_image_root_mount_id(root, fd);
-	struct stat st, plain;
 
-	return plain_fd >= 0 && id != 0 && graft_image_root_mount_id(root, plain_fd) == id && fstat(fd, &st) == 0 &&
-	       fstat(plain_fd, &plain) == 0 && st.st_dev == plain.st_dev && st.st_ino == plain.st_ino;
+	return plain_fd >= 0 && graft_image_root_is_same(root, fd, plain_fd);
 }
 
 int graft_image_root_may_write(const struct graft_image_root *root, int fd, const char *path,

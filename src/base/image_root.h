@@ -69,6 +69,10 @@ void graft_image_root_close(struct graft_image_root *root);
  * mount, or 0 if the kernel does not report it.
  */
 uint64_t graft_image_root_mount_id(const struct graft_image_root *root, int fd);
+/*
+ * Returns whether both descriptors are known to be of the same object, reached by the same mount.
+ */
+bool graft_image_root_is_same(const struct graft_image_root *root, int a_fd, int b_fd);
 
 /* ---- looking; all paths are absolute paths of the image ---- */
 

@@ -791,6 +791,24 @@ configured() {
   grep -q "^nvidia-container-cli: mount error: path error: a link in the image leads .*$volume to a place that must not be covered\$" "$hook_log" || die "$(cat "$hook_log")"
 }
 
+# bats test_tags=old-kernel
+@test "configure: a link and the directory of MPS in the image change places" {
+  local racer turn
+  fresh_root small
+  steered "$volume" /dev
+  mkdir "$root$volume.alt"
+  "$build/test/tools/exchange" "$work/rounds" "$root$volume" "$root$volume.alt" 3>&- &
+  racer=$!
+  within 5 test -s "$work/rounds"
+  for turn in $(seq 60); do
+    configured alone
+    [ -z "$(ls -A "$volume")" ] || break
+  done
+  kill "$racer"
+  [ -z "$(ls -A "$volume")" ] || die "turn $turn: $(ls -A "$volume")"
+  [ "$(stat -c %s "$work/rounds")" -gt 100 ]
+}
+
 @test "configure at a container that runs: no volume is changed, by whatever way the image leads there" {
   local case place told='' places
   while read -r case place; do

@@ -90,14 +90,19 @@ static int leave_edit_out(const struct graft_apply *apply, const struct graft_ed
  * directory there. Links into it are refused when something is to be created
  * (graft_image_root_may_write()).
  */
-static int check_host_directory(const struct graft_apply *apply, const struct graft_edit *edit, struct graft_error *err)
+static int check_host_directory(const struct graft_apply *apply, const struct graft_edit *edit, int spot_fd,
+				struct graft_error *err)
 {
+	auto_close int fd = -1;
 	const char *to;
-	int rc = graft_image_root_resolve(&apply->root, edit->target, apply->arena, &to, NULL);
+	int rc = graft_image_root_resolve(&apply->root, edit->target, apply->arena, &to, &fd);
 	bool over = rc == 0 && graft_path_is_system(to);
 
 	if (rc < 0)
 		return fail_target(apply, edit, rc, err);
+	if (!graft_image_root_is_same(&apply->root, spot_fd, fd))
+		return graft_fail(err, GRAFT_UNSAFE, 0, "path error: a process changes where %s%s leads",
+				  apply->target->rootfs, edit->target);
 	if (strcmp(to, edit->target) == 0)
 		return 0;
 	for (size_t i = 0; i < apply->plan->n_edits && !over; i++) {
@@ -134,7 +139,7 @@ static int apply_bind(struct graft_apply *apply, const struct graft_edit *edit, 
 	spot.kept = graft_journal_keep(apply->journal, length, spot.fd);
 	if (directory)
 		graft_place_forget(&apply->place);
-	if (directory && (edit->flags & GRAFT_MOUNT_RDONLY) == 0 && check_host_directory(apply, edit, err) < 0)
+	if (directory && (edit->flags & GRAFT_MOUNT_RDONLY) == 0 && check_host_directory(apply, edit, spot.fd, err) < 0)
 		return -1;
 	return mount_source(apply, edit, source, &spot, err);
 }
