@@ -348,9 +348,9 @@ int graft_confine(struct graft_image_root *root, int out_fd, struct graft_error 
 	if (!is_rooted && !is_restricted && graft_caps_hold(GRAFT_CAPS_READER))
 		return fail_confine(EPERM, "neither chroot nor Landlock is available", err);
 	/*
-	 * A filter cannot inspect the flags of openat2: allow it only where something else prevents
-	 * writing.
+	 * A filter cannot inspect the flags of openat2: allow it only where all mounts are
+	 * read-only. Before Linux 6.2, Landlock does not prevent truncation.
 	 */
-	root->no_openat2 = root->no_openat2 || (!is_restricted && (!root->no_nodes || root->proc_fd >= 0));
+	root->no_openat2 = root->no_openat2 || !root->no_nodes;
 	return filter_calls(!root->no_openat2, err);
 }

@@ -2,6 +2,7 @@
 /* reader: its answers, what a child that an image has taken over can do, and what it costs. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +11,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../image_root.h"
 #include "../unit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/sys.h"
 #include "image/reader.h"
 
 struct answer {
@@ -273,7 +276,17 @@ static void test_not_sound(void **state)
 /* ---- what it cannot do ---- */
 
 /* Bits of what could be done all the same. */
-enum { WROTE = 1, MADE = 2, REMOVED = 4, SAW_HOST = 8, RAN = 16, TALKED = 32, SIGNALLED = 64, EXECUTABLE = 128 };
+enum {
+	WROTE = 1,
+	MADE = 2,
+	REMOVED = 4,
+	SAW_HOST = 8,
+	RAN = 16,
+	TALKED = 32,
+	SIGNALLED = 64,
+	EXECUTABLE = 128,
+	TRUNCATED = 256
+};
 
 static bool has_seccomp(void)
 {
@@ -295,6 +308,9 @@ static int try_all(const struct graft_image_root *root, const void *arg, const s
 
 	if (openat(root->fd, "file", O_WRONLY | O_CLOEXEC) >= 0)
 		a->number |= WROTE;
+	if (openat(root->fd, "file", O_RDONLY | O_TRUNC | O_CLOEXEC) >= 0 ||
+	    graft_openat2(root->fd, "file", O_RDONLY | O_TRUNC | O_CLOEXEC, 0, 0) >= 0)
+		a->number |= TRUNCATED;
 	if (openat(root->fd, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600) >= 0 || mkdirat(root->fd, "dir", 0700) == 0 ||
 	    symlinkat("x", root->fd, "link") == 0)
 		a->number |= MADE;
@@ -323,11 +339,38 @@ static void test_confined(void **state)
 {
 	struct fixture *f = *state;
 	auto_close int host_fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
-	const uint32_t by_calls = TALKED | SIGNALLED | EXECUTABLE;
+	const uint32_t by_calls = TALKED | SIGNALLED | EXECUTABLE | TRUNCATED;
 	struct answer answer;
 
 	assert_int_equal(ask(f, try_all, (uint32_t)host_fd, &answer, NULL), 0);
 	assert_int_equal(answer.number & ~(has_seccomp() ? 0 : by_calls), 0);
+}
+
+/* Without rights it has no copy of the mounts, and before Linux 6.2 Landlock does not prevent truncation. */
+static void test_confined_user(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t changes = WROTE | MADE | REMOVED | TRUNCATED;
+	const uid_t user = geteuid() == 0 ? 65534 : geteuid();
+	char path[128];
+	int status;
+	pid_t pid;
+
+	if (!has_seccomp())
+		return;
+	(void)snprintf(path, sizeof(path), "%s/file", f->top);
+	assert_int_equal(chown(path, user, (gid_t)-1), 0);
+	assert_int_equal(chown(f->top, user, (gid_t)-1), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct answer answer;
+
+		if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresuid(user, user, user) < 0))
+			_exit(2);
+		_exit(ask(f, try_all, UINT32_MAX, &answer, NULL) < 0 ? 3 : (answer.number & changes) != 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 /* ---- what a child can say that an image has taken over ---- */
@@ -601,6 +644,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_confined, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_confined_user, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_answers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_much, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ends_without_answer, setup, teardown),
