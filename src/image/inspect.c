@@ -550,6 +550,10 @@ int graft_image_list_names(const struct graft_image_root *root, const char *dire
 			     arena, &names, NULL, NULL, err) < 0)
 		return -1;
 	*ret_names = names.items;
-	*ret_n = names.n_items;
+	*ret_n = 0;
+	/* SECURITY: the image may have taken over the reader. */
+	for (size_t i = 0; i < names.n_items && *ret_n < max; i++)
+		if (graft_path_is_component(names.items[i]))
+			names.items[(*ret_n)++] = names.items[i];
 	return 0;
 }

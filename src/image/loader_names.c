@@ -62,6 +62,12 @@ static int read_loader_names(const struct graft_image_root *root, const void *ar
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 
+static bool are_few_names(const void *answer, size_t n_bytes)
+{
+	(void)n_bytes;
+	return ((const struct graft_loader_names *)answer)->n_sonames <= NAMES_MAX;
+}
+
 int graft_loader_names_ask(const struct graft_image_root *root, const char *const *sonames, size_t n,
 			   struct graft_arena *arena, struct graft_loader_names *ret_names, struct graft_error *err)
 {
@@ -79,6 +85,7 @@ int graft_loader_names_ask(const struct graft_image_root *root, const char *cons
 								 .record = &loader_names_record,
 								 .read = read_loader_names,
 								 .arg = asked.bytes,
-								 .arg_length = asked.length },
+								 .arg_length = asked.length,
+								 .is_sound = are_few_names },
 				arena, ret_names, NULL, NULL, err);
 }

@@ -19,6 +19,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/sys.h"
+#include "image/inspect.h"
+#include "image/loader_names.h"
 #include "image/reader.h"
 
 struct answer {
@@ -477,6 +479,57 @@ static void test_hostile_answers(void **state)
 	assert_int_not_equal(ask_who(f), 0);
 }
 
+static void say_text(const char *text)
+{
+	const uint32_t header[4] = { (uint32_t)strlen(text) };
+
+	if (write(find_socket(), header, sizeof(header)) != sizeof(header) ||
+	    write(find_socket(), text, strlen(text)) != (ssize_t)strlen(text))
+		_exit(1);
+}
+
+/* Answers the question of another function as well, which comes next. */
+static int say_names(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
+		     struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
+{
+	static const char names[] = "{\"answer\": {\"items\": [\"../a\", \"b\", \"..\", \"\", \"c/d\", \"e\", \"f\"]}}";
+	char question[4096], text[4096], *at = stpcpy(text, "{\"answer\": {\"sonames\": [\"liba.so\"");
+
+	say_text("{}");
+	if (read(find_socket(), question, sizeof(question)) <= 0)
+		_exit(1);
+	for (uint32_t i = 1; i < *(const uint32_t *)arg; i++)
+		at = stpcpy(at, ", \"liba.so\"");
+	(void)stpcpy(at, "]}}");
+	say_text(*(const uint32_t *)arg > 0 ? text : names);
+	_exit(0);
+}
+
+static void test_hostile_names(void **state)
+{
+	struct fixture *f = *state;
+	const char *const asked[] = { "liba.so" };
+	struct graft_error err = { .status = GRAFT_OK };
+	struct graft_loader_names found;
+	struct answer answer;
+	const char **names;
+	size_t n;
+
+	assert_int_equal(ask(f, say_names, 0, &answer, NULL), 0);
+	assert_int_equal(graft_image_list_names(&f->root, "/", 2, f->arena, &names, &n, NULL), 0);
+	assert_int_equal(n, 2);
+	assert_string_equal(names[0], "b");
+	assert_string_equal(names[1], "e");
+	(void)graft_budget_end_child(f->root.budget);
+	assert_int_equal(ask(f, say_names, 256, &answer, NULL), 0);
+	assert_int_equal(graft_loader_names_ask(&f->root, asked, 1, f->arena, &found, NULL), 0);
+	assert_int_equal(found.n_sonames, 256);
+	(void)graft_budget_end_child(f->root.budget);
+	assert_int_equal(ask(f, say_names, 257, &answer, NULL), 0);
+	assert_int_equal(graft_loader_names_ask(&f->root, asked, 1, f->arena, &found, &err), -1);
+	assert_string_equal(err.msg, "the answer of the process that reads the image is malformed: loader_names");
+}
+
 /* As much as an answer may be, of what costs most to parse and to log. */
 static int say_much(const struct graft_image_root *root, const void *arg, const struct graft_log *log,
 		    struct graft_arena *arena, void *answer, struct graft_buffer *bytes, struct graft_error *err)
@@ -646,6 +699,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_confined, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_confined_user, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_answers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_much, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ends_without_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_spins, setup, teardown),
