@@ -61,15 +61,24 @@ int oci_put_strings(struct graft_json_document *document, struct graft_json_node
 	return put_member(document, object, name, array, err);
 }
 
-/*
- * Whether an element of process.env sets the variable whose name is the first `length` bytes of
- * `entry`.
- */
-static bool sets(const struct graft_json_node *element, const char *entry, size_t length)
+struct variable {
+	const char *entry;
+	size_t length;                 /* of the name in `entry` */
+	struct graft_json_node *first; /* element of process.env that sets it; NULL: not found yet */
+};
+
+/* Whether the element sets a variable that an earlier one sets. */
+static bool sets_again(struct graft_json_node *element, void *arg)
 {
+	struct variable *variable = arg;
 	const char *string = graft_json_node_string(element);
 
-	return string && strncmp(string, entry, length) == 0 && string[length] == '=';
+	if (!string || strncmp(string, variable->entry, variable->length) != 0 || string[variable->length] != '=')
+		return false;
+	if (variable->first)
+		return true;
+	variable->first = element;
+	return false;
 }
 
 /*
@@ -79,24 +88,17 @@ static bool sets(const struct graft_json_node *element, const char *entry, size_
 static int put_variable(struct graft_json_document *document, struct graft_json_node *env, const char *entry,
 			struct graft_error *err)
 {
-	size_t length = strcspn(entry, "=");
-	struct graft_json_node *element = graft_json_node_first(env), *next, *value;
-	bool found = false;
+	struct variable variable = { .entry = entry, .length = strcspn(entry, "=") };
+	struct graft_json_node *value;
 
-	if (length == 0 || entry[length] != '=')
+	if (variable.length == 0 || entry[variable.length] != '=')
 		return graft_fail(err, GRAFT_INVALID, 0, "invalid environment variable \"%s\"", entry);
-	for (; element; element = next) {
-		next = graft_json_node_next(element);
-		if (!sets(element, entry, length))
-			continue;
-		value = found ? NULL : graft_json_new_string(document, entry, err);
-		if (found)
-			graft_json_remove(document, element);
-		else if (!value || graft_json_replace(document, element, value, err) < 0)
-			return -1;
-		found = true;
-	}
-	return found ? 0 : append_string(document, env, entry, err);
+	value = graft_json_new_string(document, entry, err);
+	if (!value)
+		return -1;
+	(void)graft_json_remove_each(document, env, sets_again, &variable);
+	return variable.first ? graft_json_replace(document, variable.first, value, err)
+			      : graft_json_append(document, env, value, err);
 }
 
 static int put_env(struct graft_json_document *document, const struct graft_cdi_edits *edits, struct graft_error *err)

@@ -71,11 +71,12 @@ int oci_put_hook(struct graft_json_document *document, const struct graft_cdi_ho
 	return graft_json_append(document, list, object, err);
 }
 
-static bool is_runtime_hook(const struct graft_json_node *hook)
+static bool is_runtime_hook(struct graft_json_node *hook, void *arg)
 {
 	const char *path = graft_json_node_string(graft_json_node_member(hook, "path"));
 	const char *name = path ? graft_path_name(path) : "";
 
+	(void)arg;
 	return strcmp(name, "nvidia-container-runtime-hook") == 0 || strcmp(name, "nvidia-container-toolkit") == 0;
 }
 
@@ -155,18 +156,13 @@ int graft_oci_close_hooks(struct graft_json_document *document, struct graft_err
 
 int graft_oci_remove_runtime_hook(struct graft_json_document *document, struct graft_error *err)
 {
-	struct graft_json_node *list, *next;
+	struct graft_json_node *list;
 	int n = 0;
 
 	if (find_stage(document, "prestart", &list, err) < 0)
 		return -1;
-	for (struct graft_json_node *hook = graft_json_node_first(list); hook; hook = next) {
-		next = graft_json_node_next(hook);
-		if (is_runtime_hook(hook)) {
-			graft_json_remove(document, hook);
-			n++;
-		}
-	}
+	if (list)
+		n = (int)graft_json_remove_each(document, list, is_runtime_hook, NULL);
 	if (n > 0 && !graft_json_node_first(list))
 		graft_json_remove(document, list);
 	return n;
@@ -184,7 +180,7 @@ int graft_oci_insert_runtime_hook(struct graft_json_document *document, const ch
 	if (find_stage(document, "prestart", &list, err) < 0)
 		return -1;
 	GRAFT_JSON_EACH(hook, list) {
-		if (is_runtime_hook(hook))
+		if (is_runtime_hook(hook, NULL))
 			return 0;
 	}
 	return oci_put_hook(document, &ours, err);

@@ -93,20 +93,23 @@ static struct graft_json_node *new_oci_node(struct graft_json_document *document
 	return object;
 }
 
+/* The argument is the path of a new node. */
+static bool has_node_path(struct graft_json_node *device, void *arg)
+{
+	const char *path = graft_json_node_string(graft_json_node_member(device, "path")), *const *new_path = arg;
+
+	return path && strcmp(path, *new_path) == 0;
+}
+
 static int put_node(struct graft_json_document *document, const struct graft_cdi_node *node, struct graft_error *err)
 {
 	struct graft_json_node *devices = graft_json_make(document, "linux.devices", GRAFT_JSON_ARRAY, err);
-	struct graft_json_node *object = devices ? new_oci_node(document, node, err) : NULL, *next;
+	struct graft_json_node *object = devices ? new_oci_node(document, node, err) : NULL;
+	const char *path = node->path;
 
 	if (!object)
 		return -1;
-	for (struct graft_json_node *device = graft_json_node_first(devices); device; device = next) {
-		const char *path = graft_json_node_string(graft_json_node_member(device, "path"));
-
-		next = graft_json_node_next(device);
-		if (path && strcmp(path, node->path) == 0)
-			graft_json_remove(document, device);
-	}
+	(void)graft_json_remove_each(document, devices, has_node_path, &path);
 	return graft_json_append(document, devices, object, err);
 }
 

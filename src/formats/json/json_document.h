@@ -161,6 +161,12 @@ int graft_json_replace(struct graft_json_document *document, struct graft_json_n
 /* Removes an element or member, which must no longer be used. */
 void graft_json_remove(struct graft_json_document *document, struct graft_json_node *node);
 /*
+ * Removes the children for which `is_unwanted` returns true, in one pass. It is called for each
+ * child once, in order, and must not edit. Returns how many were removed.
+ */
+size_t graft_json_remove_each(struct graft_json_document *document, struct graft_json_node *container,
+			      bool (*is_unwanted)(struct graft_json_node *child, void *arg), void *arg);
+/*
  * Sorts the elements of an array into the order of `order`, which contains each of them once. An
  * array that already has that order is not changed.
  */

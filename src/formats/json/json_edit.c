@@ -265,14 +265,40 @@ int graft_json_append(struct graft_json_document *document, struct graft_json_no
 	return 0;
 }
 
+static void unlink_at(struct graft_json_node **link)
+{
+	struct graft_json_node *node = *link;
+
+	*link = node->next;
+	node->parent = NULL;
+	node->next = NULL;
+}
+
 void graft_json_remove(struct graft_json_document *document, struct graft_json_node *node)
 {
 	if (!node || !node->parent || node->parent == &document->top)
 		return;
-	*find_sibling_link(node->parent, node) = node->next;
 	mark_changed(document, node->parent);
-	node->parent = NULL;
-	node->next = NULL;
+	unlink_at(find_sibling_link(node->parent, node));
+}
+
+size_t graft_json_remove_each(struct graft_json_document *document, struct graft_json_node *container,
+			      bool (*is_unwanted)(struct graft_json_node *child, void *arg), void *arg)
+{
+	struct graft_json_node **link = &container->first;
+	size_t n = 0;
+
+	while (*link) {
+		if (is_unwanted(*link, arg)) {
+			unlink_at(link);
+			n++;
+		} else {
+			link = &(*link)->next;
+		}
+	}
+	if (n > 0)
+		mark_changed(document, container);
+	return n;
 }
 
 /* Returns whether `order` contains each element once. */

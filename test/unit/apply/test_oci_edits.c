@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "../allocation.h"
 #include "../unit.h"
@@ -452,6 +453,73 @@ static void test_closing(void **state)
 	}
 }
 
+/* ---- many elements that go ---- */
+
+#define MANY 100000
+
+/* A document in which `path`, of two names, has MANY times the first element, then MANY times the second. */
+static struct graft_json_document *parse_many(const char *path, const char *first, const char *second)
+{
+	const char *dot = strchr(path, '.');
+	struct graft_buffer text = { 0 };
+	struct graft_json_document *document;
+
+	graft_buffer_printf(&text, "{\"%.*s\":{\"%s\":[", (int)(dot - path), path, dot + 1);
+	for (size_t i = 0; i < (size_t)2 * MANY; i++) {
+		graft_buffer_string(&text, i > 0 ? "," : "");
+		graft_buffer_string(&text, i < MANY ? first : second);
+	}
+	graft_buffer_string(&text, "]}}");
+	document = parse(graft_buffer_text(&text));
+	graft_buffer_done(&text);
+	return document;
+}
+
+static double cpu_seconds(void)
+{
+	struct timespec time;
+
+	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time), 0);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void expect_few(struct graft_json_document *document, const char *path, const struct graft_cdi_edits *edits)
+{
+	double begin = cpu_seconds();
+
+	assert_int_equal(graft_oci_apply_edits(document, edits, NULL), 0);
+	assert_true(cpu_seconds() - begin < 1);
+	assert_int_equal(graft_json_node_count(graft_json_node_at(graft_json_document_root(document), path)), MANY + 1);
+}
+
+/* An image chooses its environment: the work grows with it, not with its square. */
+static void test_many_variables(void **state)
+{
+	const struct graft_cdi_edits edits = { ENV("V=1") };
+	auto_json_document struct graft_json_document *document = parse_many("process.env", "\"A=\"", "\"V=0\"");
+
+	expect_few(document, "process.env", &edits);
+}
+
+static void test_many_nodes(void **state)
+{
+	const struct graft_cdi_edits edits = { NODES({ .path = "/v", .type = "p" }) };
+	auto_json_document struct graft_json_document *document = parse_many("linux.devices", "{\"path\":\"/a\"}",
+									     "{\"path\":\"/v\"}");
+
+	expect_few(document, "linux.devices", &edits);
+}
+
+static void test_many_hooks(void **state)
+{
+	auto_json_document struct graft_json_document *document = parse_many(
+	    "hooks.prestart", "{\"path\":\"/a\"}", "{\"path\":\"/nvidia-container-runtime-hook\"}");
+	double begin = cpu_seconds();
+
+	assert_int_equal(graft_oci_remove_runtime_hook(document, NULL), MANY);
+	assert_true(cpu_seconds() - begin < 1);
+}
+
 /* All kinds at once, with each allocation failing once. */
 static void test_memory(void **state)
 {
@@ -490,10 +558,12 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edits),     cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_fifo),      cmocka_unit_test(test_removal),
-		cmocka_unit_test(test_insertion), cmocka_unit_test(test_insertion_environment),
-		cmocka_unit_test(test_closing),   cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_edits),      cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_fifo),       cmocka_unit_test(test_removal),
+		cmocka_unit_test(test_insertion),  cmocka_unit_test(test_insertion_environment),
+		cmocka_unit_test(test_closing),    cmocka_unit_test(test_many_variables),
+		cmocka_unit_test(test_many_nodes), cmocka_unit_test(test_many_hooks),
+		cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
