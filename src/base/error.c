@@ -58,6 +58,7 @@ static enum graft_status status_of_errno(int sys)
 	case EXDEV:
 		return GRAFT_UNSAFE;
 	case EFBIG:
+	case ETIME:
 		return GRAFT_TOO_BIG;
 	default:
 		return GRAFT_IO;
@@ -142,6 +143,12 @@ void graft_error_flatten(char *text)
 	}
 }
 
+/* A lookup below an image's root fails with ETIME once the budget is spent (base/image_root.h). */
+static const char *reason_of_errno(int sys)
+{
+	return sys == ETIME ? "reading the container's image takes too long" : strerror(sys);
+}
+
 const char *graft_error_text(const struct graft_error *err, char *buffer, size_t size)
 {
 	const char *separator = err->ctx[0] != '\0' ? ": " : "";
@@ -150,7 +157,7 @@ const char *graft_error_text(const struct graft_error *err, char *buffer, size_t
 	if (size == 0)
 		return "";
 	if (err->sys != 0)
-		(void)snprintf(buffer, size, "%s%s%s: %s", err->ctx, separator, err->msg, strerror(err->sys));
+		(void)snprintf(buffer, size, "%s%s%s: %s", err->ctx, separator, err->msg, reason_of_errno(err->sys));
 	else
 		(void)snprintf(buffer, size, "%s%s%s", err->ctx, separator, err->msg);
 	line_end = strchr(buffer, '\n');

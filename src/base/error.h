@@ -109,7 +109,7 @@ __attribute__((format(printf, 4, 5))) int graft_fail(struct graft_error *err, en
 
 /*
  * The same, with the status derived from `sys`: ENOMEM, EACCES/EPERM, ENOENT, EROFS, ELOOP/EXDEV,
- * EFBIG, otherwise GRAFT_IO.
+ * EFBIG/ETIME, otherwise GRAFT_IO.
  */
 __attribute__((format(printf, 3, 4))) int graft_fail_errno(struct graft_error *err, int sys, const char *format, ...);
 
@@ -160,9 +160,9 @@ void graft_error_clear(struct graft_error *err);
 
 /*
  * Writes "ctx: msg: reason" to `buffer` (always terminated, cut if too long) and returns `buffer`.
- * The reason is strerror(sys), omitted if sys is 0. As callers of the existing stack expect, the
- * text is cut at the first newline and, if there is a reason, everything after the last colon is in
- * lower case (SPEC libnvidia-container 2.3).
+ * The reason is strerror(sys), for ETIME that the image takes too long; omitted if sys is 0. As
+ * callers of the existing stack expect, the text is cut at the first newline and, if there is a
+ * reason, everything after the last colon is in lower case (SPEC libnvidia-container 2.3).
  */
 const char *graft_error_text(const struct graft_error *err, char *buffer, size_t size);
 /* The same, in a buffer that lives as long as the block around it. */

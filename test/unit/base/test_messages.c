@@ -76,10 +76,22 @@ static void test_hints(void **state)
 	assert_string_equal(graft_error_hint(&own), "x");
 }
 
+/* What is spent is not a clock's time. */
+static void test_spent_budget(void **state)
+{
+	struct graft_error err = { .status = GRAFT_OK };
+
+	(void)graft_fail_errno(&err, ETIME, "file creation failed: /dev/a");
+	assert_int_equal(err.status, GRAFT_TOO_BIG);
+	assert_string_equal(GRAFT_ERROR_TEXT(&err),
+			    "file creation failed: /dev/a: reading the container's image takes too long");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_control_characters), cmocka_unit_test(test_hints),
-					    cmocka_unit_test(test_wanted_messages) };
+					    cmocka_unit_test(test_wanted_messages),
+					    cmocka_unit_test(test_spent_budget) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
