@@ -16,6 +16,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "request/request.h"
 
 #define OPERATOR_CHARACTERS "<>=!"
 #define ALTERNATIVE_MAX     384 /* bytes of an expression in an error message */
@@ -389,6 +390,8 @@ int graft_csv_requirements(const char *const *expressions, size_t n, const struc
 	int rc = 0;
 
 	*ret_missing = 0;
+	if (n > GRAFT_REQUIREMENTS_MAX)
+		return graft_fail(err, GRAFT_INVALID, 0, "too many requirements");
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		struct graft_buffer text = { .max = 0 };
 		const char *expression;

@@ -56,7 +56,7 @@ int graft_requirement_fail(const char *expression, struct graft_error *err);
  * fact that cannot be determined; NULL for cuda and arch means that it was not requested yet.
  * Returns 0 if all hold, 1 if they depend on the facts whose bits are in *ret_missing, or -1 with
  * GRAFT_REQUIREMENT "requirements not met: unsatisfied condition: cuda>=12.4 (cuda=12.2)", "invalid
- * expression", or GRAFT_NO_MEMORY.
+ * expression", GRAFT_INVALID "too many requirements" (GRAFT_REQUIREMENTS_MAX), or GRAFT_NO_MEMORY.
  */
 int graft_csv_requirements(const char *const *expressions, size_t n, const struct graft_requirement_facts *facts,
 			   struct graft_arena *arena, unsigned int *ret_missing, struct graft_error *err);

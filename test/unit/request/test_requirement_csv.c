@@ -5,6 +5,7 @@
 
 #include "../unit.h"
 #include "base/cleanup.h"
+#include "request/request.h"
 #include "request/requirement.h"
 
 #define CUDA GRAFT_REQUIREMENT_CUDA
@@ -112,12 +113,31 @@ static void test_many_parts(void **state)
 	free(parts);
 }
 
+/* None is skipped: what is beyond the limit is not read, so the rest does not count either. */
+static void test_too_many(void **state)
+{
+	static const struct graft_requirement_facts facts = { .cuda = "12.2" };
+	const char *expressions[GRAFT_REQUIREMENTS_MAX + 1];
+	auto_arena struct graft_arena *arena = graft_arena_new(65536);
+	struct graft_error err = { .status = GRAFT_OK };
+	unsigned int missing;
+
+	for (size_t i = 0; i < GRAFT_COUNT(expressions); i++)
+		expressions[i] = "cuda>=12.0";
+	assert_int_equal(graft_csv_requirements(expressions, GRAFT_REQUIREMENTS_MAX, &facts, arena, &missing, &err), 0);
+	assert_int_equal(graft_csv_requirements(expressions, GRAFT_COUNT(expressions), &facts, arena, &missing, &err),
+			 -1);
+	assert_int_equal(err.status, GRAFT_INVALID);
+	assert_string_equal(err.msg, "too many requirements");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_all_must_hold),
 		cmocka_unit_test(test_many_parts),
+		cmocka_unit_test(test_too_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
