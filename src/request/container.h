@@ -72,9 +72,10 @@ int graft_container_legacy_requirement(const struct graft_oci_spec *spec, struct
 				       struct graft_container *container, struct graft_error *err);
 /*
  * Returns the capabilities that a hook grants (SPEC runtime-and-hook 4.9, 14.10, 14.11) as bits
- * GRAFT_CAP_*. Returns -1 with GRAFT_INVALID "unsupported capabilities found in '<E>' (allowed '<E
- * and S>')", with sorted lists, or, if `supported` itself is invalid, with a message that names the
- * key, the value and the known capabilities (SPEC runtime-and-hook Q16).
+ * GRAFT_CAP_*. Returns -1 with GRAFT_TOO_BIG if the list is longer than 4 KiB; with GRAFT_INVALID
+ * "unsupported capabilities found in '<E>' (allowed '<E and S>')", with sorted lists, or, if
+ * `supported` itself is invalid, with a message that names the key, the value and the known
+ * capabilities (SPEC runtime-and-hook Q16).
  */
 int graft_container_capabilities(const struct graft_container *container, const char *supported,
 				 unsigned int *ret_capabilities, struct graft_error *err);

@@ -51,17 +51,21 @@ static bool is_requirement_listed(const char *const *entries, size_t n, const ch
 /*
  * The last of several entries with one name applies, so search from the end. SECURITY: stop at one
  * more than a request accepts: that is enough for it to be refused, and keeps an environment with a
- * million requirements cheap.
+ * million requirements cheap. So does that names are compared only as far as they are together no
+ * longer than the list of devices may be: after that, each entry counts as another requirement.
  */
 static size_t find_requirements(const struct graft_oci_spec *spec, const char **entries, size_t max)
 {
-	size_t n = 0;
+	size_t n = 0, bytes = 0;
 
 	for (size_t i = spec->n_env; i > 0 && n < max; i--) {
-		size_t name_length = requirement_name(spec->env[i - 1]);
+		const char *entry = spec->env[i - 1];
+		size_t name_length = requirement_name(entry);
 
-		if (name_length > 0 && !is_requirement_listed(entries, n, spec->env[i - 1], name_length))
-			entries[n++] = spec->env[i - 1];
+		bytes += name_length;
+		if (name_length > 0 &&
+		    (bytes > GRAFT_CONTAINER_WORDS_BYTES || !is_requirement_listed(entries, n, entry, name_length)))
+			entries[n++] = entry;
 	}
 	return n;
 }
@@ -172,6 +176,8 @@ int graft_container_legacy_requirement(const struct graft_oci_spec *spec, struct
 /* ---- capabilities ---- */
 
 #define CAPABILITIES_TEXT_MAX 256
+/* SECURITY: an image chooses the list, and sorting it for a message takes many passes. */
+#define CAPABILITIES_LIST_MAX 4096
 
 /*
  * Finds the next item of a comma-separated list, without surrounding blanks; it may be empty.
@@ -305,6 +311,9 @@ int graft_container_capabilities(const struct graft_container *container, const 
 
 	if (read_supported(supported, &ceiling, err) < 0)
 		return -1;
+	if (list && strlen(list) > CAPABILITIES_LIST_MAX)
+		return graft_fail(err, GRAFT_TOO_BIG, 0, "the list of driver capabilities is longer than %d KiB",
+				  CAPABILITIES_LIST_MAX / 1024);
 	asked = read_asked(list, &all, &unknown);
 	if (all || (!list && container->legacy_image))
 		*ret_capabilities = ceiling;

@@ -801,10 +801,34 @@ static void test_hostile_lists(void **state)
 	r.spec.env = env;
 	r.spec.n_env = n;
 	assert_int_equal(graft_container_read(&r.spec, &r.config, true, NULL, r.arena, &r.container, &err), 0);
+	/* Names of 3,000 entries fit into 64 KiB; of more than that, each counts. */
+	assert_int_equal(r.container.requirements.n, GRAFT_REQUIREMENTS_MAX + 1);
+	r.spec.n_env = 3000;
+	assert_int_equal(graft_container_read(&r.spec, &r.config, true, NULL, r.arena, &r.container, &err), 0);
 	assert_int_equal(r.container.requirements.n, 2);
 	(void)graft_arena_free(r.arena);
 	free(env);
 	free(list);
+}
+
+/* A list of capabilities is sorted for a message: many passes. */
+static void test_long_capabilities(void **state)
+{
+	char list[4096 + 2];
+	const struct graft_container container = { .driver_capabilities = list };
+	struct graft_error err = { .status = GRAFT_OK };
+	unsigned int capabilities;
+
+	for (size_t i = 0; i < sizeof(list) - 1; i++)
+		list[i] = i % 2 == 0 ? 'x' : ',';
+	list[4097] = '\0';
+	assert_int_equal(graft_container_capabilities(&container, "all", &capabilities, &err), -1);
+	assert_int_equal(err.status, GRAFT_TOO_BIG);
+	assert_string_equal(err.msg, "the list of driver capabilities is longer than 4 KiB");
+	list[4096] = '\0';
+	assert_int_equal(graft_container_capabilities(&container, "all", &capabilities, &err), -1);
+	assert_int_equal(err.status, GRAFT_INVALID);
+	assert_string_equal(err.msg, "unsupported capabilities found in 'x' (allowed '')");
 }
 
 /* Names that differ only at their end take the longest to compare; sources of many parts are bounded as a whole. */
@@ -957,6 +981,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_lists),
 		cmocka_unit_test(test_long_names),
 		cmocka_unit_test(test_too_many_requirements),
+		cmocka_unit_test(test_long_capabilities),
 		cmocka_unit_test(test_what_is_dropped_is_logged),
 		cmocka_unit_test(test_every_allocation_fails),
 	};
