@@ -82,7 +82,7 @@ static void look_for_ipc(struct graft_survey *survey, const struct graft_catalog
 	}
 	if (rc == 0)
 		rc = graft_lookup_path(&survey->lookup, wanted, &path, &st);
-	if (rc < 0) {
+	if (rc != 0) {
 		graft_survey_omit(survey, "missing ipc path", wanted, "%s", strerror(-rc));
 		return;
 	}
