@@ -54,6 +54,19 @@ bool graft_host_may_follow(const struct stat *directory, const struct stat *link
 	return !is_shared(directory, S_IWOTH) || is_trusted_in(directory, link);
 }
 
+static bool is_ours_or_roots(const struct stat *object)
+{
+	return object->st_uid == geteuid() || object->st_uid == 0;
+}
+
+/* SECURITY: another user who may write to the directory can give a link of root's a name there. */
+static bool is_own_link(const struct stat *directory, const struct stat *link)
+{
+	bool others_write = (directory->st_mode & (S_IWOTH | S_IWGRP)) != 0 || !is_ours_or_roots(directory);
+
+	return is_ours_or_roots(link) && (link->st_nlink == 1 || !others_write);
+}
+
 static bool may_write(const struct stat *directory, const struct stat *object)
 {
 	return !(S_ISREG(object->st_mode) || S_ISFIFO(object->st_mode)) || !is_shared(directory, S_IWOTH | S_IWGRP) ||
@@ -75,7 +88,7 @@ static const char *separator(const char *path)
 static void explain_distrust(struct walk *walk, const char *name, const struct stat *directory,
 			     const struct stat *object)
 {
-	bool shared = is_shared(directory, S_IWOTH | S_IWGRP);
+	bool shared = is_shared(directory, S_IWOTH | S_IWGRP) || is_ours_or_roots(object);
 
 	(void)snprintf(walk->place->why, sizeof(walk->place->why), "%.200s%s%.200s is a %s of user %u%s; %s", walk->at,
 		       separator(walk->at), name, kind_of(object), (unsigned int)object->st_uid,
@@ -280,8 +293,7 @@ static int look_at_last_link(struct walk *walk, int fd, const struct stat *direc
 			return 0;
 		}
 	}
-	if ((walk->flags & GRAFT_HOST_OWN_LINKS) != 0 &&
-	    (!may || (place->st.st_uid != geteuid() && place->st.st_uid != 0))) {
+	if ((walk->flags & GRAFT_HOST_OWN_LINKS) != 0 && (!may || !is_own_link(directory, &place->st))) {
 		place->found = GRAFT_HOST_FOREIGN_LINK;
 		explain_distrust(walk, place->name, directory, &place->st);
 		return 0;

@@ -47,8 +47,9 @@ enum graft_host_flag {
 	GRAFT_HOST_DIRECTORY = 1 << 2,    /* the path is a directory: dir_fd */
 	GRAFT_HOST_NO_FOLLOW = 1 << 3,    /* find a link at the end itself */
 	/*
-	 * A link at the end is followed only if it is ours or root's. Any other is found as
-	 * FOREIGN_LINK, with `why`, and has to be replaced or refused.
+	 * A link at the end is followed only if it is ours or root's, and has no other name where
+	 * another user may have given it this one. Any other is found as FOREIGN_LINK, with `why`,
+	 * and has to be replaced or refused.
 	 */
 	GRAFT_HOST_OWN_LINKS = 1 << 4,
 	GRAFT_HOST_TO_WRITE = 1 << 5, /* refuse files and FIFOs of others in shared directories */

@@ -211,6 +211,45 @@ static void test_links_at_the_end(void **state)
 	}
 }
 
+/* A user who may write to a directory can give root's link a name there (protected_hardlinks = 0). */
+static void test_links_with_two_names(void **state)
+{
+	static const struct {
+		mode_t mode;
+		uid_t directory;
+		bool may;
+	} rows[] = {
+		{ 0755, 0, true },  { 0555, 0, true },   { 0755, MALLORY, false },
+		{ 0777, 0, false }, { 01775, 0, false }, { 01777, 0, false },
+	};
+	const struct place *place = *state;
+
+	need_root();
+	plant(in(place, "secret"), in(place, "roots"), 0);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct graft_arena *arena = graft_arena_new(1 << 20);
+		struct graft_error err = { .status = GRAFT_OK };
+		char name[16], link[64];
+		const char *bytes;
+		size_t length;
+
+		(void)snprintf(name, sizeof(name), "d%zu", i);
+		(void)snprintf(link, sizeof(link), "%s/out.yaml", in(place, name));
+		make(in(place, name), rows[i].mode, rows[i].directory);
+		assert_int_equal(linkat(AT_FDCWD, in(place, "roots"), AT_FDCWD, link, 0), 0);
+		assert_int_equal(graft_host_file_read(link, 100, arena, &bytes, &length, &err), rows[i].may ? 1 : -1);
+		if (!rows[i].may)
+			assert_string_printed(err.msg,
+					      "cannot read %s: %s is a link of user 0 in a directory that others may "
+					      "write to; remove it, or name another place",
+					      link, link);
+		assert_int_equal(graft_host_file_write(link, "new", 3, 0644, NULL), 0);
+		assert_true(has(in(place, "secret"), rows[i].may ? "new" : "secret"));
+		put(in(place, "secret"), "secret", 0);
+		(void)graft_arena_free(arena);
+	}
+}
+
 /* Our own link points into a shared directory with another user's link. */
 static void test_a_chain_of_links(void **state)
 {
@@ -523,6 +562,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_may_be_followed),
 		AT_PLACE(test_links_at_the_end),
+		AT_PLACE(test_links_with_two_names),
 		AT_PLACE(test_a_chain_of_links),
 		AT_PLACE(test_links_on_the_way),
 		AT_PLACE(test_files_of_others),
