@@ -72,6 +72,16 @@ static bool is_kind_allowed(const struct reading *r, const char *kind, size_t le
 	return false;
 }
 
+/* Such a name requests a channel without NVIDIA_IMEX_CHANNELS, of whichever vendor it is. */
+static bool is_ignored_channel(const struct reading *r, const char *kind, size_t length)
+{
+	static const char class[] = "/imex-channel";
+	const size_t n = sizeof(class) - 1;
+
+	return r->config->features.ignore_imex_channel_requests && length > n &&
+	       strncmp(kind + length - n, class, n) == 0;
+}
+
 /*
  * SECURITY: a CDI specification can give access to anything on the host, including mounts and
  * hooks, and many are not meant for everyone. A refusal is an error: a container must not start
@@ -83,19 +93,28 @@ static int check_kinds(const struct reading *r, const struct variables *variable
 	const char *whose = annotations ? "annotations, which Podman and nerdctl also take from images,"
 					: "variables of containers";
 	const char *instead = annotations ? "" : "an annotation or ";
+	const char *file = r->config->file ? r->config->file : "config.toml";
 
 	for (size_t i = 0; i < variables->words.n; i++) {
 		const char *device = variables->words.items[i];
 		size_t length = strcspn(device, "=");
 
-		if (!graft_cdi_is_qualified(device) || is_kind_allowed(r, device, length))
+		if (!graft_cdi_is_qualified(device))
+			continue;
+		if (is_ignored_channel(r, device, length))
+			return graft_fail(err, GRAFT_INVALID, 0,
+					  "%s asks for the CDI device '%.100s': %s may not name IMEX channels; request "
+					  "it with %sa volume mount, or set features.ignore-imex-channel-requests to "
+					  "false in %s",
+					  variables->names, device, whose, instead, file);
+		if (is_kind_allowed(r, device, length))
 			continue;
 		return graft_fail(err, GRAFT_INVALID, 0,
 				  "%s asks for the CDI device '%.100s': %s may not name devices of the kind "
 				  "'%.*s'; request it with %sa volume mount, or add the kind "
 				  "to nvidia-container-runtime.modes.cdi.allowed-envvar-kinds in %s",
 				  variables->names, device, whose, (int)(length < 100 ? length : 100), device, instead,
-				  r->config->file ? r->config->file : "config.toml");
+				  file);
 	}
 	return 0;
 }

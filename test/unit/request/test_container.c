@@ -568,6 +568,62 @@ static void test_the_refusal_of_a_kind(void **state)
 	(void)graft_arena_free(r.arena);
 }
 
+/* What an image may set requests no channel by the name of a CDI device, either. */
+static void test_channels_as_cdi_devices(void **state)
+{
+#define CHANNEL "nvidia.com/imex-channel=3"
+#define REFUSAL(WHOSE, INSTEAD)                                                                                  \
+	" asks for the CDI device '" CHANNEL "': " WHOSE " may not name IMEX channels; request it with " INSTEAD \
+	"a volume mount, or set features.ignore-imex-channel-requests to false in /etc/x.toml"
+#define OF_VARIABLES REFUSAL("variables of containers", "an annotation or ")
+	static const struct {
+		struct input input;
+		const char *devices, *refusal;
+	} rows[] = {
+		{ { .env = { NVD CHANNEL } }, CHANNEL, NULL },
+		{ { .env = { NVD CHANNEL }, .ignore_imex = true }, NULL, "NVIDIA_VISIBLE_DEVICES" OF_VARIABLES },
+		{ { .env = { NVD "nvidia.com/gpu=0," CHANNEL }, .ignore_imex = true, .privileged = true },
+		  NULL,
+		  "NVIDIA_VISIBLE_DEVICES" OF_VARIABLES },
+		{ { .env = { NVD CHANNEL }, .ignore_imex = true, .kinds = { "nvidia.com/imex-channel", "*" } },
+		  NULL,
+		  "NVIDIA_VISIBLE_DEVICES" OF_VARIABLES },
+		{ { .env = { NVD "runtime." CHANNEL }, .ignore_imex = true },
+		  NULL,
+		  "NVIDIA_VISIBLE_DEVICES asks for the CDI device 'runtime." CHANNEL "': variables of containers may "
+		  "not name IMEX channels; request it with an annotation or a volume mount, or set "
+		  "features.ignore-imex-channel-requests to false in /etc/x.toml" },
+		{ { .annotations = { { "p/a", CHANNEL }, { PODMAN "init", "FALSE" } },
+		    .prefixes = { "p/" },
+		    .ignore_imex = true },
+		  NULL,
+		  "an annotation" REFUSAL("annotations, which Podman and nerdctl also take from images,", "") },
+		/* not an image's */
+		{ { .annotations = { { "p/a", CHANNEL } }, .prefixes = { "p/" }, .ignore_imex = true }, CHANNEL, NULL },
+		/* other kinds */
+		{ { .env = { NVD "nvidia.com/gpu=imex-channel" }, .ignore_imex = true },
+		  "nvidia.com/gpu=imex-channel",
+		  NULL },
+	};
+
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		struct input input = rows[i].input;
+		struct graft_error err = { .status = GRAFT_OK };
+		struct read r;
+		int rc;
+
+		prepare(&input, &r);
+		r.config.file = "/etc/x.toml";
+		rc = graft_container_read(&r.spec, &r.config, true, NULL, r.arena, &r.container, &err);
+		assert_int_equal(rc, rows[i].devices ? 0 : -1);
+		if (rows[i].devices)
+			expect_words(&r.container.devices, rows[i].devices, i);
+		else
+			assert_string_equal(err.msg, rows[i].refusal);
+		(void)graft_arena_free(r.arena);
+	}
+}
+
 /*
  * Podman passes the annotations of an image on, and nerdctl its labels, so other kinds are refused there. An
  * image cannot hide Podman with a manager's name of its own.
@@ -973,6 +1029,7 @@ int main(void)
 		cmocka_unit_test(test_other_variables),
 		cmocka_unit_test(test_additions),
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_channels_as_cdi_devices),
 		cmocka_unit_test(test_the_refusal_of_a_kind),
 		cmocka_unit_test(test_annotations_of_podman),
 		cmocka_unit_test(test_requirements),
