@@ -603,7 +603,7 @@ s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8); time.sleep(
 }
 
 @test "where nothing can be installed or locked: the cause, and what to do" {
-  local failed='error running nvidia-ctk-installer: ' words=(--no-daemon --runtime=docker --config="$work/daemon.json" --restart-mode=none)
+  local mode failed='error running nvidia-ctk-installer: ' words=(--no-daemon --runtime=docker --config="$work/daemon.json" --restart-mode=none)
   mkdir -p "$machine/nv/toolkit"
   on_host mount -t tmpfs none "$machine/nv/toolkit"
   installer "${words[@]}"
@@ -625,6 +625,19 @@ s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8); time.sleep(
     rm -r "$machine/run/toolkit.pid"
     [[ ${lines[-1]} == *"$failed""unable to create pidfile: $machine/run/toolkit.pid is not a regular file. Remove it.\"" ]] || die "$output"
   done
+  # What other users may have put there: another name of root's file, and their own file.
+  mode=$(stat -c %a "$machine/run")
+  chmod 1777 "$machine/run"
+  echo precious >"$machine/run/file"
+  for kind in ln mv; do
+    "$kind" "$machine/run/file" "$machine/run/toolkit.pid"
+    [ "$kind" = ln ] || chown 12345 "$machine/run/toolkit.pid"
+    installer "${words[@]}"
+    [[ ${lines[-1]} == *"$failed""unable to create pidfile: $machine/run/toolkit.pid belongs to another user or has another name. Remove it.\"" ]] || die "$output"
+    [ "$(cat "$machine/run/toolkit.pid")" = precious ]
+    rm "$machine/run/toolkit.pid"
+  done
+  chmod "$mode" "$machine/run"
   [ ! -e "$work/daemon.json" ]
   mkdir "$work/daemon.json"
   installer "${words[@]}"

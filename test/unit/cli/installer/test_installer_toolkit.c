@@ -362,6 +362,9 @@ static void test_lock(void **state)
 	assert_true(first >= 0);
 	(void)snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
 	assert_string_equal(case_read(test, "run/nvidia/toolkit.pid"), pid);
+	/* Any user can lock a file that he can read. */
+	assert_int_equal(stat(o.pid_file, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0600);
 	assert_int_equal(installer_pid_file_take(&o, &err), -1);
 	assert_message(test, &err,
 		       "unable to get flock on pidfile: ", "/run/nvidia/toolkit.pid: resource temporarily unavailable");
@@ -369,6 +372,12 @@ static void test_lock(void **state)
 	assert_non_null(strstr(test->said, "aborting\n"));
 	assert_string_equal(case_read(test, "run/nvidia/toolkit.pid"), pid);
 	/* The first one ends after the second has opened its file: the second takes a new one, which the third finds. */
+	assert_int_equal(close(first), 0);
+	first = -1;
+	assert_int_equal(chmod(o.pid_file, 0644), 0);
+	first = installer_pid_file_take(&o, &err);
+	assert_int_equal(stat(o.pid_file, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0600);
 	assert_int_equal(close(first), 0);
 	first = -1;
 	removed_at_lock = o.pid_file;
@@ -386,6 +395,7 @@ static void test_lock_refused(void **state)
 	struct ctk_case *test = *state;
 	struct installer_options o = options_of(test);
 	struct graft_error err;
+	struct stat st;
 
 	assert_int_equal(mkdir(case_path(test, "run"), 0755), 0);
 	assert_int_equal(mkdir(case_path(test, "run/nvidia"), 0755), 0);
@@ -397,6 +407,26 @@ static void test_lock_refused(void **state)
 	assert_int_equal(mkfifo(o.pid_file, 0600), 0);
 	assert_int_equal(installer_pid_file_take(&o, &err), -1);
 	assert_message(test, &err, "unable to create pidfile: ", "/run/nvidia/toolkit.pid is not a regular file");
+	assert_int_equal(unlink(o.pid_file), 0);
+	/* What another user may have put into a sticky directory. */
+	assert_int_equal(chmod(case_path(test, "run/nvidia"), 01777), 0);
+	assert_int_equal(link(case_path(test, "precious"), o.pid_file), 0);
+	assert_int_equal(installer_pid_file_take(&o, &err), -1);
+	assert_message(test, &err, "unable to create pidfile: ",
+		       "/run/nvidia/toolkit.pid belongs to another user or has another name");
+	assert_string_equal(graft_error_hint(&err), "Remove it.");
+	assert_string_equal(case_read(test, "precious"), "x");
+	assert_int_equal(stat(case_path(test, "precious"), &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0644);
+	if (geteuid() == 0) {
+		assert_int_equal(unlink(o.pid_file), 0);
+		case_write(test, "run/nvidia/toolkit.pid", "theirs", 0644);
+		assert_int_equal(chown(o.pid_file, 1, 1), 0);
+		assert_int_equal(installer_pid_file_take(&o, &err), -1);
+		assert_message(test, &err, "unable to create pidfile: ",
+			       "/run/nvidia/toolkit.pid belongs to another user or has another name");
+		assert_string_equal(case_read(test, "run/nvidia/toolkit.pid"), "theirs");
+	}
 	o.pid_file = "/proc/none/toolkit.pid";
 	assert_int_equal(installer_pid_file_take(&o, &err), -1);
 }
