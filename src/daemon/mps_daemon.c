@@ -4,15 +4,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "apply/host_file.h"
+#include "apply/lock_file.h"
 #include "apply/mps.h"
 #include "apply/temporary.h"
 #include "base/cleanup.h"
@@ -26,6 +28,7 @@
 #define RECORD      ".daemon"
 #define LOG_FOLDER  "log"
 #define SHM         "shm"
+#define LOCK        ".lock"
 #define MAX_MEMORY  ((size_t)16 << 20) /* of one daemon */
 #define MAX_SCRATCH ((size_t)64 << 20) /* of one start or end */
 #define RECORD_MAX  ((size_t)1 << 20)
@@ -79,7 +82,8 @@ void mps_host_unmount(const struct mps_host *host)
 int mps_host_lock(const struct mps_host *host, int *ret_fd, struct graft_error *err)
 {
 	auto_root struct graft_root root = GRAFT_ROOT_INIT;
-	auto_close int path_fd = -1, fd = -1;
+	auto_close int path_fd = -1;
+	char path[PATH_MAX];
 	int rc;
 
 	if (graft_root_open(&root, "/", err) < 0)
@@ -87,15 +91,29 @@ int mps_host_lock(const struct mps_host *host, int *ret_fd, struct graft_error *
 	rc = graft_root_mkdir(&root, host->root, 0755, NULL, &path_fd);
 	if (rc < 0)
 		return graft_fail_errno(err, -rc, "cannot make %s", host->root);
-	fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (fd < 0 || errno != EWOULDBLOCK)
-			return graft_fail_errno(err, errno, "cannot lock %s", host->root);
+	rc = graft_lock_file_take(path_fd, LOCK);
+	if (rc == -EWOULDBLOCK) {
 		(void)graft_fail(err, GRAFT_BUSY, 0, "another mps-control-daemon uses %s", host->root);
 		return graft_with_hint(err, "Run only one: either the service of the node or the one in a pod.");
 	}
-	*ret_fd = TAKE_FD(fd);
+	if (rc < 0) {
+		(void)snprintf(path, sizeof(path), "%s/" LOCK, host->root);
+		(void)graft_lock_file_fail(rc, path, err);
+		return graft_wrap(err, "cannot lock");
+	}
+	*ret_fd = rc;
 	return 0;
+}
+
+void mps_host_unlock(const struct mps_host *host, int take_fd)
+{
+	struct graft_error why = { .status = GRAFT_OK };
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/" LOCK, host->root);
+	if (graft_host_file_remove(path, &why) < 0)
+		graft_warn(host->log, "%s", why.msg);
+	(void)close(take_fd);
 }
 
 static const char *mps_place_of(const struct mps_daemon *daemon, const char *name, struct graft_arena *arena)

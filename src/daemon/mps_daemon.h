@@ -3,6 +3,7 @@
  * mps_daemon: the MPS daemon of one resource (SPEC kubernetes 9): its start, its end and its log.
  * Knows neither configuration nor other daemons.
  *
+ *	ROOT/.lock		held by the process whose daemons these are
  *	ROOT/shm		/dev/shm of all daemons and their programs
  *	ROOT/RESOURCE/	pipe	what programs get
  *			log
@@ -38,10 +39,13 @@ struct mps_host {
 int mps_host_mount(const struct mps_host *host, struct graft_error *err);
 void mps_host_unmount(const struct mps_host *host);
 /*
- * Creates the directory of all daemons and locks it until *ret_fd is closed. Returns 0, or -1 with
+ * Creates the directory of all daemons, and locks it until *ret_fd is closed. Returns 0, or -1 with
  * GRAFT_BUSY if another process has the lock.
  */
 int mps_host_lock(const struct mps_host *host, int *ret_fd, struct graft_error *err);
+/* Gives it back, and leaves no file. */
+void mps_host_unlock(const struct mps_host *host, int take_fd);
+
 struct mps_daemon {
 	const struct mps_host *host;
 	struct graft_arena *arena;

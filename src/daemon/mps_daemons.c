@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -307,6 +306,6 @@ void mps_daemons_done(struct mps_daemons *daemons)
 	if (daemons->mounted)
 		mps_host_unmount(&daemons->host);
 	if (daemons->lock_fd > 0)
-		(void)close(daemons->lock_fd);
+		mps_host_unlock(&daemons->host, daemons->lock_fd);
 	daemons->arena = graft_arena_free(daemons->arena);
 }

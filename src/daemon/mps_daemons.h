@@ -35,7 +35,7 @@ struct mps_daemons {
 	struct mps_host host;
 	struct mps_daemon **items;
 	size_t n_items;
-	int lock_fd;   /* of the directory; 0: not locked */
+	int lock_fd;   /* of the lock file; 0: not locked */
 	bool mounted;  /* by this process */
 	bool complete; /* everything that is configured runs */
 	struct hardware hardware;

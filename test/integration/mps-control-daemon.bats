@@ -232,6 +232,11 @@ refused() {
 
 @test "a second program in the same directory is refused, and takes nothing from the first one" {
   local pid
+  # Any user can lock a directory that he can read.
+  mkdir -p "$mps"
+  flock --no-fork "$mps" sleep 600 3>&- 4>&- &
+  echo $! >"$work/server.pid"
+  within eval '! flock --nonblock "$mps" true'
   start
   within has_started
   pid=$(daemons)
@@ -239,10 +244,18 @@ refused() {
   [ "$(tail -n 2 <<<"$output")" = "mps-control-daemon: another mps-control-daemon uses $mps
   Run only one: either the service of the node or the one in a pod." ] || die "$output"
   [ "$(daemons)" = "$pid" ] && has_started
+  [ "$(stat -c %a "$mps/.lock")" = 600 ]
   stop
+  [ ! -e "$mps/.lock" ]
   start
   within has_started
   stop
+  # What the lock of a killed one may have become.
+  ln -s pipe "$mps/.lock"
+  run -1 on_host "$program"
+  rm "$mps/.lock"
+  [ "$(tail -n 2 <<<"$output")" = "mps-control-daemon: cannot lock: $mps/.lock is not a regular file
+  Remove it." ] || die "$output"
 }
 
 @test "with --node-label a label of the node chooses the file" {
