@@ -151,7 +151,7 @@ is_whole() {
     wait "$pid" || true
     # What is there is whole: the one before or this one.
     [ -x "$toolkit/nvidia-ctk" ] && cmp "$toolkit/nvidia-ctk" "$toolkit/nvidia-ctk.real"
-    [ -z "$(find "$toolkit" -type f -size 0)" ]
+    [ "$(find "$toolkit" -type f -size 0)" = "$toolkit/.lock" ]
     [ "$(find "$toolkit" -mindepth 1 | wc -l)" -eq "$parts" ]
   done
   touch "$work/starts/stop"

@@ -19,11 +19,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "apply/host_file.h"
+#include "apply/lock_file.h"
 #include "base/cleanup.h"
 #include "base/read.h"
 #include "base/strings.h"
@@ -32,6 +32,7 @@
 
 #define MAX_STAGES 1000 /* with the toolkits that processes still run */
 #define MAPS_MAX   ((size_t)8 << 20)
+#define LOCK       ".lock" /* in the stage, and so in each toolkit */
 #define LINK       "-link" /* follows the name of the stage to which the link points */
 
 /* ---- the stage ---- */
@@ -44,18 +45,28 @@ static int explain_read_only(struct graft_error *err)
 }
 
 /*
- * Locks a stage until `fd` is closed. Returns false if another installer fills, exchanges or
- * removes it, or has done so since it was opened. On a file system without locks, no installer is
- * noticed.
+ * Locks a stage, which is open at `fd`, until *ret_lock is closed. Returns false if another
+ * installer fills, exchanges or removes it, or has done so since it was opened. On a file system
+ * without locks, no installer is noticed.
  */
-static bool lock_stage(int parent_fd, int fd, const char *name)
+static bool lock_stage(int parent_fd, int fd, const char *name, int *ret_lock)
 {
 	struct stat locked, named;
 
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+	*ret_lock = graft_lock_file_take(fd, LOCK);
+	if (*ret_lock == -EWOULDBLOCK)
 		return false;
 	return fstat(fd, &locked) == 0 && fstatat(parent_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+}
+
+static void close_stage(struct installer_stage *stage)
+{
+	if (stage->lock_fd >= 0)
+		(void)close(stage->lock_fd);
+	if (stage->fd >= 0)
+		(void)close(stage->fd);
+	stage->lock_fd = stage->fd = -1;
 }
 
 /* Returns 1, 0 if another installer has the name, or -errno. */
@@ -67,10 +78,9 @@ static int make_stage(struct installer_stage *stage, int number)
 	stage->fd = openat(stage->parent_fd, stage->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (stage->fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (lock_stage(stage->parent_fd, stage->fd, stage->name))
+	if (lock_stage(stage->parent_fd, stage->fd, stage->name, &stage->lock_fd))
 		return fchmod(stage->fd, 0755) < 0 ? -errno : 1;
-	(void)close(stage->fd);
-	stage->fd = -1;
+	close_stage(stage);
 	return 0;
 }
 
@@ -99,11 +109,10 @@ void installer_stage_remove(const struct installer_stage *stage)
 
 void installer_stage_close(struct installer_stage *stage)
 {
-	if (stage->fd >= 0)
-		(void)close(stage->fd);
+	close_stage(stage);
 	if (stage->parent_fd >= 0)
 		(void)close(stage->parent_fd);
-	stage->fd = stage->parent_fd = -1;
+	stage->parent_fd = -1;
 }
 
 /* Whether a name is that of a stage, or of a link to one that was not finished. */
@@ -323,13 +332,13 @@ static bool is_left(int parent_fd, const char *name)
 static bool remove_left(int parent_fd, const char *name)
 {
 	char stage[NAME_MAX + 1];
-	auto_close int fd = -1;
+	auto_close int fd = -1, lock = -1;
 
 	(void)snprintf(stage, sizeof(stage), "%s", name);
 	if (graft_ends_with(stage, LINK))
 		stage[strlen(stage) - strlen(LINK)] = '\0';
 	fd = openat(parent_fd, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && !lock_stage(parent_fd, fd, stage))
+	if (fd >= 0 && !lock_stage(parent_fd, fd, stage, &lock))
 		return false;
 	/* It may have been exchanged meanwhile. */
 	if (is_left(parent_fd, name))

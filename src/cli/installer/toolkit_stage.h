@@ -11,11 +11,12 @@
 struct installer_stage {
 	const struct installer_options *options;
 	int parent_fd, fd; /* of DIR, and of the staged directory; owned */
+	int lock_fd;       /* owned; no valid one on a file system without locks */
 	char name[48];     /* of the staged directory; after the exchange, of the old toolkit */
 };
-#define INSTALLER_STAGE_INIT                          \
-	{                                             \
-		.parent_fd = -1, .fd = -1, .name = "" \
+#define INSTALLER_STAGE_INIT                                         \
+	{                                                            \
+		.parent_fd = -1, .fd = -1, .lock_fd = -1, .name = "" \
 	}
 
 /* Makes an empty directory under a name that no other program uses. */

@@ -237,7 +237,9 @@ static void test_sweep(void **state)
 	static const char *const others[] = { "nv/.graft-toolkit-old", "nv/.graft-toolkit-", "nv/.graft-toolkit-1x",
 					      "nv/.toolkit-1",         "nv/toolkit-1",       "outside" };
 	struct ctk_case *test = *state;
+	auto_close int lock = -1;
 	struct graft_error err;
+	struct stat st;
 
 	assert_int_equal(install(test, &err), 1);
 	make_directories(test, others, GRAFT_COUNT(others));
@@ -250,12 +252,29 @@ static void test_sweep(void **state)
 		assert_int_equal(symlink(outside, case_path(test, "nv/.graft-toolkit-7/outside")), 0);
 		assert_int_equal(symlink(outside, case_path(test, "nv/.graft-toolkit-8")), 0);
 	}
+	/* Any user can lock a directory that he can read. */
+	lock = open(case_path(test, "nv/.graft-toolkit-7"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
 	assert_true(sweep(test));
 	assert_false(has(test, "nv/.graft-toolkit-7"));
 	assert_false(has(test, "nv/.graft-toolkit-8"));
 	for (size_t i = 0; i < GRAFT_COUNT(others); i++)
 		assert_true(has(test, others[i]));
 	assert_true(has(test, "outside/file"));
+	/* The lock of an installer counts, which no other user can open. */
+	assert_int_equal(mkdir(case_path(test, "nv/.graft-toolkit-6"), 0755), 0);
+	case_write(test, "nv/.graft-toolkit-6/.lock", "", 0600);
+	assert_int_equal(close(lock), 0);
+	lock = open(case_path(test, "nv/.graft-toolkit-6/.lock"), O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
+	assert_false(sweep(test));
+	assert_true(has(test, "nv/.graft-toolkit-6"));
+	assert_int_equal(close(lock), 0);
+	lock = -1;
+	assert_true(sweep(test));
+	assert_false(has(test, "nv/.graft-toolkit-6"));
+	assert_int_equal(stat(case_path(test, "nv/toolkit/.lock"), &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0600);
 	if (geteuid() == 0) {
 		assert_int_equal(mkdir(case_path(test, "nv/.graft-toolkit-9"), 0755), 0);
 		assert_int_equal(chown(case_path(test, "nv/.graft-toolkit-9"), 1, 1), 0);
