@@ -33,11 +33,13 @@ static bool is_left_behind(struct graft_survey *survey, const char *path)
  */
 static bool is_of_stranger(const struct stat *directory, const struct stat *object)
 {
-	if ((directory->st_mode & S_ISVTX) == 0 || (directory->st_mode & S_IWOTH) == 0 || object->st_uid == geteuid())
+	if ((directory->st_mode & S_IWOTH) == 0)
 		return false;
-	if (S_ISLNK(object->st_mode))
-		return object->st_uid != 0 || object->st_nlink != 1;
-	return object->st_uid != 0 && object->st_uid != directory->st_uid;
+	if ((directory->st_mode & S_ISVTX) == 0 || (S_ISLNK(object->st_mode) && object->st_nlink != 1))
+		return true;
+	if (object->st_uid == geteuid() || object->st_uid == 0)
+		return false;
+	return S_ISLNK(object->st_mode) || object->st_uid != directory->st_uid;
 }
 
 /* Returns 0, -EPERM for what belongs to a stranger, or another -errno. */
@@ -73,15 +75,18 @@ static void look_for_ipc(struct graft_survey *survey, const struct graft_catalog
 	const char *path;
 	struct graft_ipc *ipc;
 	struct stat st;
-	int rc = row->path ? 0 : check_owners(survey, wanted);
+	int rc = row->path ? 0 : wanted[0] != '/' ? -EINVAL : check_owners(survey, wanted);
 
+	if (rc == 0)
+		rc = graft_lookup_path(&survey->lookup, wanted, &path, &st);
+	/* A link of root's may lead into such a directory. */
+	if (rc == 0 && !row->path)
+		rc = check_owners(survey, path);
 	if (rc == -EPERM) {
 		graft_survey_omit(survey, "missing ipc path", wanted,
 				  "another user made it in a directory that all users share");
 		return;
 	}
-	if (rc == 0)
-		rc = graft_lookup_path(&survey->lookup, wanted, &path, &st);
 	if (rc != 0) {
 		graft_survey_omit(survey, "missing ipc path", wanted, "%s", strerror(-rc));
 		return;

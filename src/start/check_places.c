@@ -98,7 +98,6 @@ static struct graft_mount_place make_mount_place(const struct graft_start *creat
 		.opaque = !source && !is_bind && !is_root && mount->type && !is_without_links(mount->type),
 		.processes = !is_bind && mount->type && strcmp(mount->type, "proc") == 0,
 		.linked = !is_bind && mount->type && strcmp(mount->type, "tmpfs") != 0,
-		.plain = !ours && create->plain_mounts && create->plain_mounts[given],
 	};
 }
 
@@ -197,6 +196,13 @@ static bool stays_below(const struct graft_mount_place *place, const char *tree)
 	       strcmp(place->at, tree) != 0;
 }
 
+/* QUIRK: by another spelling, crun does not see that a volume is at /dev, and makes nodes in it. */
+static bool is_spelled_dev(const char *path)
+{
+	path += strspn(path, "/");
+	return strcmp(path, "dev") == 0 || strcmp(path, "dev/") == 0;
+}
+
 /*
  * QUIRK: crun does not see what is mounted over the root. Anywhere else, only a volume has files of
  * the host that could be changed.
@@ -207,6 +213,8 @@ static int check_volume(const struct graft_mount_place *place, struct graft_erro
 		return refuse_place(place, "over the whole root", err);
 	if (!place->source && !place->opaque)
 		return 0;
+	if (strcmp(place->at, "/dev") == 0 && !is_spelled_dev(place->given))
+		return refuse_place(place, "over /dev, /proc or /sys", err);
 	if (strcmp(place->at, place->path) == 0)
 		return 0;
 	if (graft_path_is_system(place->at) && !stays_below(place, "/proc") && !stays_below(place, "/sys"))

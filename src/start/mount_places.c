@@ -77,9 +77,23 @@ static bool is_link_of_process(const struct graft_mount_place *mount, const char
 }
 
 /*
+ * Links of sysfs, cgroup v1 and procfs stay in these, but may enter a volume that is mounted there.
+ * The host has the same links; what it does not have in /sys may be one in another network
+ * namespace.
+ */
+static bool may_be_link_of_kernel(const struct graft_mount_place *mount, const char *path)
+{
+	struct stat st;
+
+	if (!graft_path_is_within(mount->at, "/sys") && !graft_path_is_within(mount->at, "/proc"))
+		return false;
+	return lstat(path, &st) < 0 ? graft_path_is_within(path, "/sys") : S_ISLNK(st.st_mode);
+}
+
+/*
  * SECURITY: what the image has in a place that a mount covers is not there when the mounts are
  * made, so it is not believed. QUIRK: runtimes follow links of sysfs and procfs, in which ".." is
- * another directory. `led`: a link or ".." is on the way; without them, links of sysfs stay in it.
+ * another directory. `led`: a link or ".." is on the way.
  */
 static ssize_t read_visible_link(const struct graft_image_root *root, const struct graft_mount_place *mount,
 				 const char *path, bool led, char *text, size_t size)
@@ -94,7 +108,10 @@ static ssize_t read_visible_link(const struct graft_image_root *root, const stru
 	if (!mount)
 		return read_image_link(root, path, text, size);
 	if (!mount->source)
-		return mount->opaque || (led && mount->linked) || is_link_of_process(mount, path) ? -EXDEV : 0;
+		return mount->opaque || is_link_of_process(mount, path) ||
+			       (mount->linked && (led || may_be_link_of_kernel(mount, path)))
+			   ? -EXDEV
+			   : 0;
 	fd = open(mount->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return 0; /* the runtime reports what is wrong with it */
@@ -209,8 +226,6 @@ static const char *find_one_place(const struct graft_image_root *root, const str
 		return NULL;
 	if (graft_path_has_parents(place->given))
 		return find_place_with_parents(root, earlier, place, arena);
-	if (place->plain && !find_covering(earlier, place->path))
-		return place->path;
 	return graft_start_find_place(root, place->path, earlier, arena, place);
 }
 

@@ -25,7 +25,6 @@ struct graft_mount_place {
 	bool opaque;    /* of a file system whose links cannot be examined before it is mounted */
 	bool linked;    /* a file system of the kernel, which has links of its own */
 	bool processes; /* procfs: links of processes lead anywhere */
-	bool plain;     /* no link of the image is on the way */
 	/* Found: */
 	const char *path;                      /* clean */
 	const char *at;                        /* where links lead it; NULL: this cannot be determined */

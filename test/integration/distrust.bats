@@ -634,6 +634,44 @@ steered_through() {
   done
 }
 
+# Links of sysfs enter a volume that is mounted in it.
+@test "cdi, jit-cdi, runc and crun: no volume is mounted by a link of sysfs into another" {
+  local runtime mode
+  mkdir "$work/device"
+  ln -s /dev "$work/device/evil"
+  for runtime in runc crun; do
+    for mode in cdi jit-cdi; do
+      fresh_root small
+      rm -f "$work/cdi/nvidia.json"
+      asks "$mode" "$(mounted "$work/device" /sys/devices/virtual/net/lo)" "$(mounted "$volume" /sys/class/net/lo/evil)"
+      refuses_runtime "the mount at /sys/class/net/lo/evil would be below /sys, whose links cannot be examined" "$runtime"
+      fresh_root small
+      asks "$mode" "$(mounted "$volume" /./dev)"
+      refuses_runtime "a link in the image or a volume leads the mount at /./dev over /dev, /proc or /sys" "$runtime"
+    done
+  done
+  # What the host has there as a directory is there in the container.
+  fresh_root small
+  asks jit-cdi "$(mounted /sys/fs/cgroup /sys/fs/cgroup)" "$(mounted "$volume" /sys/kernel)"
+  shim_create
+  [ "$status" -eq 0 ] || die "$(cat "$work/said")"
+}
+
+# What we have made in the root is undone.
+@test "jit-cdi, runc and crun: no link that we make ourselves leads a volume" {
+  local runtime
+  for runtime in runc crun; do
+    fresh_root small
+    mkdir -p "$root/p/q"
+    steered "$libraries/gbm" /p/q
+    steered /p/libnvidia-allocator.so.1 /
+    asks jit-cdi "$(mounted "$volume" /p/q/nvidia-drm_gbm.so/dev)" '.process.env |= map(select(startswith("NVIDIA_DRIVER_CAPABILITIES") | not)) + ["NVIDIA_DRIVER_CAPABILITIES=all"]'
+    refuses_runtime "a link in the image or a volume leads the mount at /p/q/nvidia-drm_gbm.so/dev over /dev, /proc or /sys" "$runtime"
+    grep -q "symlink $libraries/gbm/nvidia-drm_gbm.so" "$work/runtime.log" || die "no link was made: $(cat "$work/runtime.log")"
+    [ ! -L "$root/p/q/nvidia-drm_gbm.so" ] && [ ! -e "$root$libraries/libcuda.so" ] || die "$(find "$root" -type l)"
+  done
+}
+
 @test "cdi, runc and crun: no tmpfs that is mounted over the root or by a specification hides where links lead" {
   local runtime run='.mounts += [{destination: "/run", type: "tmpfs", source: "tmpfs", options: ["nosuid"]}]'
   for runtime in runc crun; do

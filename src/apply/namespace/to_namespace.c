@@ -454,6 +454,8 @@ static int apply_here(const struct graft_plan *plan, const struct graft_target *
 
 		rc = change_container(&apply, options, err);
 		graft_identity_leave(&apply.identity);
+		if (rc == 0 && options->check)
+			rc = options->check(options->check_data, err);
 		if (rc == 0) {
 			graft_seclude_end(&apply.mounter.seclusion, apply.log);
 			rc = graft_join_leave(&apply.join, err);

@@ -48,6 +48,12 @@ struct graft_namespace_options {
 	 */
 	enum graft_ldcache_state ldcache_state;
 	/*
+	 * Called last, when all changes are made; -1 with *err set: they are undone. NULL: there is
+	 * nothing to call. Not called for a container in a user namespace that we must join.
+	 */
+	int (*check)(const void *data, struct graft_error *err);
+	const void *check_data; /* borrowed */
+	/*
 	 * What earlier calls have done to this container: we may write to the mounts that they
 	 * made. NULL = nothing.
 	 */

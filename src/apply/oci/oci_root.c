@@ -516,10 +516,12 @@ const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const str
 		   : NULL;
 }
 
-int graft_oci_root_apply(struct graft_oci_root *root, const struct graft_plan *plan, const struct graft_log *log,
-			 struct graft_error *err)
+int graft_oci_root_apply(struct graft_oci_root *root, const struct graft_plan *plan,
+			 const struct graft_oci_options *options, struct graft_error *err)
 {
-	const struct graft_namespace_options options = { .log = log, .early = true };
+	const struct graft_namespace_options early = {
+		.log = options->log, .early = true, .check = options->check, .check_data = options->check_data
+	};
 
-	return graft_apply_to_namespace(plan, &root->target, &options, err);
+	return graft_apply_to_namespace(plan, &root->target, &early, err);
 }

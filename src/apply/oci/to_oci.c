@@ -375,10 +375,10 @@ static int apply_to_oci(const struct graft_plan *plan, const char *bundle, const
 		return -1;
 	if (graft_oci_apply_edits(document, &edits, err) < 0)
 		return -1;
-	if (options->before_root && options->before_root(options->before_root_data, err) < 0)
-		return -1;
 	/* This comes last: its changes are undone if it fails, and nothing after it can fail. */
-	return now->n_edits > 0 && !options->only_look ? graft_oci_root_apply(&root, now, options->log, err) : 0;
+	if (now->n_edits > 0 && !options->only_look)
+		return graft_oci_root_apply(&root, now, options, err);
+	return options->check ? options->check(options->check_data, err) : 0;
 }
 
 int graft_apply_to_oci(const struct graft_plan *plan, const char *bundle, const struct graft_oci_spec *spec,

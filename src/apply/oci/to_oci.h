@@ -78,11 +78,11 @@ struct graft_oci_options {
 	 */
 	bool only_look;
 	/*
-	 * Called when the document is edited and the root is not yet changed; -1 with *err set:
-	 * stop here. NULL: there is nothing to call.
+	 * Called last, when the document is edited and the root is changed; -1 with *err set: the
+	 * changes of the root are undone. NULL: there is nothing to call.
 	 */
-	int (*before_root)(const void *data, struct graft_error *err);
-	const void *before_root_data; /* borrowed */
+	int (*check)(const void *data, struct graft_error *err);
+	const void *check_data; /* borrowed */
 	const struct graft_log *log;
 	/*
 	 * Receives the edits that wait until the container is created; release it with

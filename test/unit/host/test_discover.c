@@ -771,6 +771,10 @@ static void test_ipc_of_another_user(void **state)
 		{ "/tmp/nvidia-mps", "/tmp/nvidia-mps", "private", 01777, 1000, false },
 		{ "/tmp/nvidia-mps", "/tmp/nvidia-mps", "/secret/pipes", 01777, 0, true },
 		{ "/tmp/nvidia-mps", "/tmp/nvidia-mps", "/secret/pipes", 0755, 1000, true },
+		/* Without the sticky bit, anyone may exchange anything. */
+		{ "/tmp/nvidia-mps", "/tmp/nvidia-mps", NULL, 0777, 0, false },
+		/* A link of root's that leads to a stranger's directory. */
+		{ "/way", "/way", "/tmp/private", 01777, 0, false },
 		{ "/tmp/way//pipes", "/tmp/way", NULL, 01777, 1000, false },
 		{ "/tmp/way/pipes", "/tmp/way", "/secret", 01777, 1000, false },
 		{ "/tmp/way/pipes", "/tmp/way", "/secret", 01777, 0, true },
@@ -783,6 +787,7 @@ static void test_ipc_of_another_user(void **state)
 	fixture_libraries(fixture, FIXTURE_LIBDIR, FIXTURE_VERSION);
 	fixture_write(fixture, "/secret/pipes/control", "");
 	fixture_write(fixture, "/tmp/private/control", "");
+	fixture_owner(fixture, "/tmp/private", 1000);
 	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
 		struct graft_inventory *inventory;
 

@@ -151,6 +151,17 @@ static void test_volumes(void **state)
 		{ "/dev tmpfs;/data bind volume", .refused = LINK "mount at /data over /dev, /proc or /sys" },
 		{ "/dev tmpfs;/data/new overlay", .refused = LINK "mount at /data/new over /dev, /proc or /sys" },
 		{ "/proc proc;/kernel bind volume", .refused = BELOW("mount at /kernel", "/proc") },
+		/* Links of the kernel's enter what is mounted in /sys. */
+		{ "/sys sysfs;/sys/fs/cgroup cgroup2;/sys/kernel bind volume" },
+		{ "/sys sysfs;/sys/class/net/lo/x bind volume",
+		  .refused = BELOW("mount at /sys/class/net/lo/x", "/sys") },
+		{ "/sys sysfs;/sys/class/net/other/x bind volume",
+		  .refused = BELOW("mount at /sys/class/net/other/x", "/sys") },
+		{ "/proc proc;/proc/mounts/x bind volume", .refused = BELOW("mount at /proc/mounts/x", "/proc") },
+		/* crun makes nodes in a volume at /dev that it does not recognise. */
+		{ "/dev tmpfs;/dev/ bind devices" },
+		{ "/dev tmpfs;/./dev bind volume", .refused = LINK "mount at /./dev over /dev, /proc or /sys" },
+		{ "/dev tmpfs;/dev/. bind volume", .refused = LINK "mount at /dev/. over /dev, /proc or /sys" },
 		{ "/kernel bind volume", .refused = LINK "mount at /kernel over /dev, /proc or /sys" },
 		{ "/all tmpfs", .refused = LINK "mount at /all over the whole root" },
 		{ "/loop bind volume", .refused = LINK "mount at /loop to a place that cannot be determined" },
