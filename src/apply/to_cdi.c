@@ -399,7 +399,8 @@ int graft_plan_to_cdi(const struct graft_plan *plan, const struct graft_plan *co
 		      const struct graft_cdi_options *options, struct graft_arena *arena,
 		      struct graft_cdi_edits *ret_edits, struct graft_error *err)
 {
-	const struct graft_oci_options oci = { .no_additional_gids = options->no_additional_gids };
+	const struct graft_oci_options oci = { .no_additional_gids = options->no_additional_gids,
+					       .mount_directories = true };
 	struct graft_plan own = { .version = plan->version, .driver_version = plan->driver_version }, resolved = own;
 	struct graft_plan *part = &own, *rest = NULL, nothing = { .n_edits = 0 };
 	struct graft_cdi_edits edits = { .n_env = 0 }, hooked = edits;

@@ -164,6 +164,7 @@ static int configure_container(struct configuration *c)
 {
 	struct graft_namespace_options namespace_options = {
 		.cgroup = &c->cgroup,
+		.cwd = c->cli->cwd,
 		.step = enter_configure_step,
 		.arg = c->cli,
 	};

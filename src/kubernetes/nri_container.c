@@ -513,6 +513,7 @@ static int plan_edits(const struct graft_nri_policy *policy, const struct graft_
 	const struct graft_oci_options options = {
 		.hook_path = policy->hook_path,
 		.no_additional_gids = policy->config->features.no_additional_gids_for_device_nodes,
+		.mount_directories = true,
 	};
 	int rc;
 

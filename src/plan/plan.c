@@ -18,7 +18,7 @@ const char *const graft_edit_names[GRAFT_EDIT_MAX] = {
 	GRAFT_EDIT_LIST(X)
 #undef X
 };
-const char *const graft_mount_flag_names[4] = { "ro", "nosuid", "nodev", "noexec" };
+const char *const graft_mount_flag_names[5] = { "ro", "nosuid", "nodev", "noexec", "recursive" };
 const char *const graft_source_type_names[3] = { "file", "directory", "socket" };
 const char *const graft_conflict_names[3] = { "keep", "replace", "overwrite" };
 
@@ -124,6 +124,19 @@ struct graft_plan *graft_plan_free(struct graft_plan *plan)
 	if (plan)
 		(void)graft_arena_free(plan->arena);
 	return NULL;
+}
+
+bool graft_edit_mounts_directory(const struct graft_edit *edit)
+{
+	return edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_DIRECTORY;
+}
+
+bool graft_plan_mounts_directory(const struct graft_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_edits; i++)
+		if (graft_edit_mounts_directory(&plan->edits[i]))
+			return true;
+	return false;
 }
 
 const struct graft_edit *graft_plan_find(const struct graft_plan *plan, enum graft_edit_kind kind)

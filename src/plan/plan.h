@@ -57,8 +57,10 @@ enum graft_mount_flag {
 	GRAFT_MOUNT_NOSUID = 1u << 1,
 	GRAFT_MOUNT_NODEV = 1u << 2,
 	GRAFT_MOUNT_NOEXEC = 1u << 3,
+	GRAFT_MOUNT_RECURSIVE =
+	    1u << 4, /* BIND: with what is mounted below the source; other flags are for all, BASELINE 5.12 */
 };
-extern const char *const graft_mount_flag_names[4]; /* ro nosuid nodev noexec, by bit number */
+extern const char *const graft_mount_flag_names[5]; /* ro nosuid nodev noexec recursive, by bit number */
 
 enum graft_source_type { GRAFT_SOURCE_FILE, GRAFT_SOURCE_DIRECTORY, GRAFT_SOURCE_SOCKET };
 extern const char *const graft_source_type_names[3];
@@ -151,6 +153,9 @@ extern const struct graft_record graft_plan_record, graft_edit_record;
 struct graft_plan *graft_plan_new(void);
 /* Frees a plan and its arena; NULL is allowed. Returns NULL. */
 struct graft_plan *graft_plan_free(struct graft_plan *plan);
+/* Whether the edit mounts a directory of the host, and whether one of a plan's does. */
+bool graft_edit_mounts_directory(const struct graft_edit *edit);
+bool graft_plan_mounts_directory(const struct graft_plan *plan);
 /* Returns the first edit of a kind, or NULL. */
 const struct graft_edit *graft_plan_find(const struct graft_plan *plan, enum graft_edit_kind kind);
 /* Appends the JSON form; equal values give equal bytes. */

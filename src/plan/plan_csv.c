@@ -184,7 +184,7 @@ static void bind_files(struct csv_planner *planner)
 		edit->target = graft_plan_copy(&planner->base, file->target);
 		edit->type = file->directory ? GRAFT_SOURCE_DIRECTORY : GRAFT_SOURCE_FILE;
 		edit->mode = file->directory ? 0755 : 0644;
-		edit->flags = GRAFT_FLAGS_FILE;
+		edit->flags = GRAFT_FLAGS_FILE | (file->directory ? (uint32_t)GRAFT_MOUNT_RECURSIVE : 0u);
 	}
 	if (!csv->release_file)
 		return;

@@ -47,7 +47,7 @@ int graft_rule_gates(struct graft_planner *planner, struct graft_error *err)
 		edit->target = graft_plan_copy(planner, file->target ? file->target : file->path);
 		edit->type = file->directory ? GRAFT_SOURCE_DIRECTORY : GRAFT_SOURCE_FILE;
 		edit->mode = file->directory ? 0755 : 0644;
-		edit->flags = GRAFT_FLAGS_FILE;
+		edit->flags = GRAFT_FLAGS_FILE | (file->directory ? (uint32_t)GRAFT_MOUNT_RECURSIVE : 0u);
 	}
 	return 0;
 }

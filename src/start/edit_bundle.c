@@ -5,14 +5,15 @@
  * modes.
  */
 
+#include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "apply/oci/oci_edits.h"
 #include "apply/oci/oci_file.h"
 #include "base/cleanup.h"
 #include "host/platform.h"
 #include "lease/lease_take.h"
-#include "start/check_places.h"
 #include "start/give.h"
 #include "start/lease_claim.h"
 #include "start/locate.h"
@@ -137,17 +138,23 @@ static int close_hooks(const struct graft_start *create, struct graft_error *err
 }
 
 /*
- * root.path as an absolute path; NULL if it cannot be made one, or if hooks have to read the OCI
- * state.
+ * root.path as an absolute path, with what is there now; NULL if it cannot be determined, or if
+ * hooks have to read the OCI state.
  */
 static const char *find_hook_root(const struct graft_start *create)
 {
 	const char *path = create->spec->root_path, *bundle = create->bundle;
 	bool absolute = path && path[0] == '/', joinable = path && path[0] != '\0' && bundle && bundle[0] == '/';
+	struct stat st;
 
-	if ((!absolute && !joinable) || !graft_low_level_ignores_unread_state(create->low_level, create->arena))
+	/* With a mount at "/", the root is that mount. */
+	if ((!absolute && !joinable) || graft_oci_spec_mount_at(create->spec, "/", create->arena) ||
+	    !graft_low_level_ignores_unread_state(create->low_level, create->arena))
 		return NULL;
-	return absolute ? path : graft_arena_printf(create->arena, "%s/%s", bundle, path);
+	path = absolute ? path : graft_arena_printf(create->arena, "%s/%s", bundle, path);
+	if (!path || stat(path, &st) < 0)
+		return NULL;
+	return graft_arena_printf(create->arena, "%ju:%ju:%s", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, path);
 }
 
 static int find_helpers(struct graft_start *create, enum graft_mode mode, struct graft_error *err)
@@ -177,8 +184,6 @@ static int edit(struct graft_start *create, enum graft_mode mode, struct graft_e
 	rc = create->container->wants_devices ? graft_start_look_at_mounts(create, err) : 0;
 	if (rc == 0)
 		rc = modes[mode](create, err);
-	if (rc == 0 && create->container->wants_devices && !create->places_checked)
-		rc = graft_start_check_places(create, err);
 	/* The waiting edits use the rest. The runtime must not see a reader of ours. */
 	(void)graft_budget_end_child(create->budget);
 	if (create->waiting.plan)
@@ -253,8 +258,7 @@ static int lease_devices(const struct graft_config *config, const struct graft_o
 		return -1;
 	if (!lease.id)
 		return 0;
-	if (graft_start_share_mps(config, create->spec, &lease, create->log, create->arena, create->document,
-				  &create->mps, err) < 0)
+	if (graft_start_share_mps(create, &lease, err) < 0)
 		return graft_wrap(err, "lease");
 	annotations = graft_json_make(create->document, "annotations", GRAFT_JSON_OBJECT, err);
 	value = annotations ? graft_json_new_string(create->document, lease.id, err) : NULL;

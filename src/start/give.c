@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,8 +12,10 @@
 #include "apply/namespace/target.h"
 #include "apply/oci/to_oci.h"
 #include "base/caps.h"
+#include "base/cleanup.h"
+#include "base/path.h"
 #include "base/strings.h"
-#include "start/check_places.h"
+#include "start/host_mounts.h"
 #include "start/room.h"
 
 /* --- before the plan --- */
@@ -35,6 +38,52 @@ int graft_start_open_image(const struct graft_start *create, struct graft_image_
 	}
 	graft_image_root_take(root, fd, create->budget);
 	return 1;
+}
+
+#define LINKS_MAX 40 /* as in the kernel */
+
+const char *graft_start_find_image_place(const struct graft_image_root *root, const char *path,
+					 struct graft_arena *arena)
+{
+	const char *part = path;
+	int n_links = 0;
+
+	while (part && path && n_links <= LINKS_MAX) {
+		const char *rest = path + strlen(part), *place, *directory;
+		int rc = graft_image_root_resolve(root, part, arena, &place, NULL);
+		auto_close int fd = rc == -ENOENT ? graft_image_root_look(root, part, O_NOFOLLOW) : -1;
+		char text[PATH_MAX];
+		ssize_t n;
+
+		rest += strspn(rest, "/");
+		if (rc == 0)
+			return rest[0] == '\0' ? place : graft_path_clean(place, rest, arena);
+		if (rc == -ENOTDIR)
+			return path;
+		if (rc != -ENOENT || (fd < 0 && strcmp(part, "/") == 0))
+			return NULL;
+		directory = graft_path_directory(part, arena);
+		if (fd < 0) {
+			part = directory;
+			continue;
+		}
+		/* A link to what does not exist. */
+		n = readlinkat(fd, "", text, sizeof(text) - 1);
+		if (n <= 0 || !directory || graft_image_root_resolve(root, directory, arena, &place, NULL) < 0)
+			return NULL;
+		text[n] = '\0';
+		part = path = graft_arena_printf(arena, "%s/%s%s%s", text[0] == '/' ? "" : place, text,
+						 rest[0] == '\0' ? "" : "/", rest);
+		n_links++;
+	}
+	return NULL;
+}
+
+const char *graft_start_image_place(const struct graft_image_root *root, const char *path, struct graft_arena *arena)
+{
+	const char *place = root ? graft_start_find_image_place(root, path, arena) : NULL;
+
+	return place ? place : path;
 }
 
 bool graft_start_is_bind(const struct graft_oci_mount *mount)
@@ -180,14 +229,9 @@ static const char **list_loader_dirs(struct graft_arena *arena, const struct gra
  */
 static bool may_wait_for_create(const struct graft_start *create)
 {
-	if (graft_start_binds_nodes(create))
+	if (graft_start_binds_nodes(create) || create->hooks_follow)
 		return false;
 	return create->only_look || (create->comes_back && !create->waiting.plan && graft_caps_hold(GRAFT_CAPS_MOUNT));
-}
-
-static int check_places_of(const void *create, struct graft_error *err)
-{
-	return graft_start_check_places(create, err);
 }
 
 int graft_start_give(struct graft_start *create, const struct graft_plan *plan, const struct graft_image *image,
@@ -201,6 +245,7 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 		.hook_path = create->cdi_hook_path,
 		.hook_root = create->hook_root,
 		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
+		.mount_directories = graft_start_binds_nodes(create),
 		.loader_dirs = loader_dirs,
 		.n_loader_dirs = n_loader_dirs,
 		.plain_mounts = create->plain_mounts,
@@ -210,14 +255,15 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 		.late_mounts = create->config->late_mounts,
 		.no_late_mounts = create->container->no_late_mounts,
 		.only_look = create->only_look,
-		.check = check_places_of,
-		.check_data = create,
 		.log = detail,
 		.ret_waiting = may_wait_for_create(create) ? &waiting : NULL,
 	};
 
 	if (n_loader_dirs > 0 && !loader_dirs)
 		return graft_fail_memory(err);
+	plan = graft_start_add_host_mounts(create, plan, err);
+	if (!plan)
+		return -1;
 	log_plan(create->log, plan);
 	plan = graft_start_leave_out_edits(create, plan, err);
 	if (!plan)
@@ -227,7 +273,6 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 	/* ---- privileged work starts here: input is parsed, all decisions are in the plan ---- */
 	if (graft_apply_to_oci(plan, create->bundle, create->spec, &options, create->document, err) < 0)
 		return -1;
-	create->places_checked = true;
 	if (waiting.plan)
 		create->waiting = waiting;
 	return 0;

@@ -24,6 +24,14 @@ int graft_start_open_image(const struct graft_start *create, struct graft_image_
  * leads. -1: GRAFT_UNSAFE, GRAFT_NO_MEMORY.
  */
 int graft_start_look_at_mounts(struct graft_start *create, struct graft_error *err);
+/*
+ * Where a path of the image leads, which need not exist: without links. NULL: it leads nowhere, or
+ * it cannot be determined. graft_start_image_place() then returns the path itself, and also if
+ * `root` is NULL. Paths are absolute and clean; the result may be in the arena.
+ */
+const char *graft_start_find_image_place(const struct graft_image_root *root, const char *path,
+					 struct graft_arena *arena);
+const char *graft_start_image_place(const struct graft_image_root *root, const char *path, struct graft_arena *arena);
 /* Whether it is a bind mount, by its type or by an option. */
 bool graft_start_is_bind(const struct graft_oci_mount *mount);
 /* The bits (GRAFT_HOOK_*) of nvcdi-disable-hooks. An unknown name is only a warning. */
@@ -35,12 +43,13 @@ uint32_t graft_start_disabled_hooks(const struct graft_start *create);
 bool graft_start_binds_nodes(const struct graft_start *create);
 
 /*
- * Logs each decision, links the nodes, edits the document, checks it, and edits the root of the
- * container; fails as apply/oci/to_oci.h and check_places.h do. `image`: what is known of the root,
- * NULL = it was not examined. `detail`: log for the progress of the edits; NULL = none. A link that
- * cannot be made is only a warning. If create->comes_back, create->waiting receives the edits that
- * must wait for the mounts. With create->only_look it changes nothing but the document, which gets
- * no hook, and the annotation GRAFT_OCI_LATE_MOUNTS that a `create` with a process ID would give.
+ * Logs each decision, links the nodes, adds create->host_mounts, edits the document and the root of
+ * the container; fails as apply/oci/to_oci.h and host_mounts.h do. `image`: what is known of the
+ * root, NULL = it was not examined. `detail`: log for the progress of the edits; NULL = none. A
+ * link that cannot be made is only a warning. If create->comes_back, create->waiting receives the
+ * edits that must wait for the mounts. With create->only_look it changes nothing but the document,
+ * which gets no hook, and the annotation GRAFT_OCI_LATE_MOUNTS that a `create` with a process ID
+ * would give.
  */
 int graft_start_give(struct graft_start *create, const struct graft_plan *plan, const struct graft_image *image,
 		     const struct graft_log *detail, struct graft_error *err);

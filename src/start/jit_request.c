@@ -119,7 +119,7 @@ static void request_flags(const struct graft_start *create, struct graft_request
 		else
 			graft_debug(create->log, "feature flag '%s' has no effect here", flags->items[i]);
 	}
-	request->no_mps = request->no_mps || create->mps != NULL;
+	request->no_mps = request->no_mps || create->has_lease_mps;
 	for (unsigned int gate = 0; gate < GRAFT_GATE_MAX; gate++)
 		if (create->container->gates[gate])
 			request->gates |= 1u << gate;

@@ -16,6 +16,7 @@
 #include "start/cdi_staleness.h"
 #include "start/give.h"
 #include "start/hooks_as_edits.h"
+#include "start/host_mounts.h"
 #include "start/room.h"
 #include "start/start.h"
 
@@ -319,6 +320,24 @@ static int list_kinds(const struct graft_start *create, const struct graft_strin
 }
 
 /*
+ * The hooks of the edits, which a plan of their work would replace, may need what is in a directory
+ * of the host, so ours precedes them.
+ */
+static int mount_before_hooks(struct graft_start *create, bool has_hooks, struct graft_error *err)
+{
+	struct graft_plan *plan = graft_plan_new();
+	int rc;
+
+	if (!plan)
+		return graft_fail_memory(err);
+	create->hooks_follow = has_hooks;
+	rc = graft_start_give(create, plan, NULL, NULL, err);
+	create->hooks_follow = false;
+	(void)graft_plan_free(plan);
+	return rc;
+}
+
+/*
  * The root comes last: a failure there undoes itself, and no later step of this function can fail.
  */
 static int apply_cdi_edits(struct graft_start *create, struct cdi_image *image, const struct graft_cdi_choice *choices,
@@ -335,6 +354,10 @@ static int apply_cdi_edits(struct graft_start *create, struct cdi_image *image, 
 		rc = graft_cdi_choices_check_paths(choices, n, planned.seen, planned.n_seen, err);
 	if (rc == 0 && planned.plan && create->config->late_mounts)
 		rc = move_files_to_plan(create, edits, planned.plan, err);
+	if (rc == 0)
+		rc = graft_start_take_host_directories(create, edits, err);
+	if (rc == 0 && create->n_host_mounts > 0 && !planned.plan)
+		rc = mount_before_hooks(create, edits->n_hooks > 0, err);
 	if (rc == 0)
 		rc = graft_join_hooks(create->cdi_hook_path, create->hook_root, create->arena, edits, err);
 	if (rc == 0)
@@ -390,7 +413,6 @@ static int generate_cdi_devices(struct graft_start *create, const struct graft_s
 	generated.container = &container;
 	rc = graft_mode_jit_cdi(&generated, err);
 	create->waiting = generated.waiting;
-	create->places_checked = generated.places_checked;
 	return rc;
 }
 

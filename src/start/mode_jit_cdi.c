@@ -162,7 +162,6 @@ static int run_on_board(struct graft_start *create, const struct graft_strings *
 	graft_debug(create->log, "this is a Tegra board: its CSV files list what the container gets");
 	rc = graft_mode_csv(&board, err);
 	create->waiting = board.waiting;
-	create->places_checked = board.places_checked;
 	return rc;
 }
 

@@ -17,7 +17,6 @@
 #include "base/strings.h"
 #include "plan/dispensable.h"
 #include "start/give.h"
-#include "start/mount_places.h"
 
 static const char no_directory[] = "a component of the path is not a directory";
 static const char no_file[] = "cannot create a file there: read-only file system";
@@ -53,9 +52,8 @@ static const char *find_mount_place(const struct room *room, size_t mount)
 		return NULL;
 	if (room->create->plain_mounts && room->create->plain_mounts[mount])
 		return clean;
-	return room->visible && !graft_path_is_system(clean)
-		   ? graft_start_find_place(&room->root, clean, NULL, arena, NULL)
-		   : clean;
+	return room->visible && !graft_path_is_system(clean) ? graft_start_find_image_place(&room->root, clean, arena)
+							     : clean;
 }
 
 /* Opens the root for the first question: most containers that ask for no extras have none. */
@@ -150,7 +148,7 @@ static const char *find_why_no_room(const struct room *room, const char *target)
 	bool is_new = clean && room->visible && graft_image_root_look_plain(&room->root, clean) == -ENOENT;
 
 	if (clean && room->visible && !is_new)
-		place = graft_start_find_place(&room->root, clean, NULL, room->create->arena, NULL);
+		place = graft_start_find_image_place(&room->root, clean, room->create->arena);
 	if (!clean)
 		return NULL; /* out of memory, which the caller detects */
 	if (!place)

@@ -47,39 +47,44 @@ bool graft_start_has_default_shm(const struct graft_oci_spec *spec)
 	return is_default;
 }
 
-int graft_start_share_mps(const struct graft_config *config, const struct graft_oci_spec *spec,
-			  const struct graft_lease *lease, const struct graft_log *log, struct graft_arena *arena,
-			  struct graft_json_document *document, const struct graft_cdi_edits **ret_mps,
-			  struct graft_error *err)
+static bool add_shared(struct graft_start *create, const char *source, const char *target)
 {
-	static const char *options[] = { "rbind", "rw", "nosuid", "nodev", "noexec", "rprivate" };
-	struct graft_lease_mps mps;
-	struct graft_cdi_mount mounts[2] = { { .container_path = GRAFT_START_MPS_PIPE }, { .container_path = SHM } };
-	struct graft_cdi_edits edits = { .n_mounts = 1 };
+	struct graft_edit *edit = graft_arena_push(create->arena, &create->host_mounts, &create->n_host_mounts,
+						   sizeof(*edit));
 
-	*ret_mps = NULL;
-	if (graft_lease_mps_find(config, lease, arena, &mps, err) < 0)
+	if (!edit)
+		return false;
+	*edit = (struct graft_edit){ .kind = GRAFT_EDIT_BIND,
+				     .source = source,
+				     .target = target,
+				     .type = GRAFT_SOURCE_DIRECTORY,
+				     .mode = 0755,
+				     .flags = GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOEXEC,
+				     .rule = "lease-mps",
+				     .why = "the lease has a slot of a GPU that MPS shares" };
+	return true;
+}
+
+int graft_start_share_mps(struct graft_start *create, const struct graft_lease *lease, struct graft_error *err)
+{
+	struct graft_cdi_edits edits = { .n_env = 0 };
+	struct graft_lease_mps mps;
+
+	if (graft_lease_mps_find(create->config, lease, create->arena, &mps, err) < 0)
 		return -1;
 	if (!mps.base)
 		return 0;
-	mounts[0].host_path = mps.pipe;
-	mounts[1].host_path = mps.shm;
-	for (size_t i = 0; i < GRAFT_COUNT(mounts); i++) {
-		mounts[i].type = "bind";
-		mounts[i].options = options;
-		mounts[i].n_options = GRAFT_COUNT(options);
-	}
-	if (!mps.shm)
-		graft_warn(log, "MPS has the host's " SHM ", which the container does not get");
-	else if (graft_start_has_default_shm(spec))
-		edits.n_mounts = 2;
-	else
-		graft_warn(log, "the container keeps its own " SHM "; MPS may need that of its daemon, %s", mps.shm);
-	if (graft_lease_mps_variables(lease, GRAFT_START_MPS_PIPE, arena, &edits.env, &edits.n_env, err) < 0)
-		return -1;
-	edits.mounts = graft_arena_memdup(arena, mounts, sizeof(mounts));
-	*ret_mps = graft_arena_memdup(arena, &edits, sizeof(edits));
-	if (!edits.mounts || !*ret_mps)
+	create->has_lease_mps = true;
+	if (!add_shared(create, mps.pipe, GRAFT_START_MPS_PIPE))
 		return graft_fail_memory(err);
-	return graft_oci_apply_edits(document, &edits, err);
+	if (!mps.shm)
+		graft_warn(create->log, "MPS has the host's " SHM ", which the container does not get");
+	else if (!graft_start_has_default_shm(create->spec))
+		graft_warn(create->log, "the container keeps its own " SHM "; MPS may need that of its daemon, %s",
+			   mps.shm);
+	else if (!add_shared(create, mps.shm, SHM))
+		return graft_fail_memory(err);
+	if (graft_lease_mps_variables(lease, GRAFT_START_MPS_PIPE, create->arena, &edits.env, &edits.n_env, err) < 0)
+		return -1;
+	return graft_oci_apply_edits(create->document, &edits, err);
 }

@@ -6,12 +6,8 @@
 #ifndef GRAFT_START_SHARE_MPS_H
 #define GRAFT_START_SHARE_MPS_H
 
-#include "base/log.h"
-#include "formats/cdi/cdi.h"
-#include "formats/json/json_document.h"
-#include "formats/oci_spec.h"
 #include "lease/lease.h"
-#include "request/config.h"
+#include "start/start.h"
 
 #define GRAFT_START_MPS_PIPE "/tmp/nvidia-mps" /* in containers; where CUDA looks by default */
 
@@ -22,13 +18,11 @@ uint32_t graft_start_host_uid(const struct graft_oci_spec *spec);
  */
 bool graft_start_has_default_shm(const struct graft_oci_spec *spec);
 /*
- * Adds pipes, shared memory and limits to config.json. *ret_mps is what was added, in the arena, or
- * NULL if the lease has no such slot.
- * Returns -1 with GRAFT_NO_MEMORY or like graft_oci_apply_edits().
+ * Adds the limits to config.json, and pipes and shared memory to create->host_mounts;
+ * create->has_lease_mps says whether the lease has such a slot. Of *create it uses the
+ * configuration, the document and its view. Returns -1 with GRAFT_NO_MEMORY or like
+ * graft_oci_apply_edits().
  */
-int graft_start_share_mps(const struct graft_config *config, const struct graft_oci_spec *spec,
-			  const struct graft_lease *lease, const struct graft_log *log, struct graft_arena *arena,
-			  struct graft_json_document *document, const struct graft_cdi_edits **ret_mps,
-			  struct graft_error *err);
+int graft_start_share_mps(struct graft_start *create, const struct graft_lease *lease, struct graft_error *err);
 
 #endif

@@ -32,15 +32,17 @@ struct graft_start {
 	const struct graft_container *container; /* its wants_devices is set, except in mode legacy */
 	const char *hook_path;     /* nvidia-container-runtime-hook, resolved (SPEC runtime-and-hook 3.6) */
 	const char *cdi_hook_path; /* nvidia-cdi-hook, resolved; absolute */
-	const char *hook_root;     /* the root's absolute path, if its hooks need not read the state; or NULL */
+	const char *hook_root;     /* for --rootfs of its hooks, if they need not read the state; or NULL */
 	const char **other_mounts; /* paths that container edits mount over, beyond what plans for the root contain */
 	size_t n_other_mounts;
-	const struct graft_cdi_edits *mps; /* of a lease, in config.json: do not add the host's; or NULL */
-	bool no_board;                     /* mode "auto" has found that this host is not a Tegra board */
-	bool only_look;                    /* say what would become of the driver's files, and do nothing: see give.h */
-	bool comes_back; /* the caller returns to apply what has to wait until the container is created */
+	bool has_lease_mps;             /* it has MPS from a lease: do not add the host's */
+	struct graft_edit *host_mounts; /* directories of the host, and what is mounted in them, for the next plan */
+	size_t n_host_mounts;
+	bool hooks_follow; /* hooks of config.json to come may need what a plan mounts */
+	bool no_board;     /* mode "auto" has found that this host is not a Tegra board */
+	bool only_look;    /* say what would become of the driver's files, and do nothing: see give.h */
+	bool comes_back;   /* the caller returns to apply what has to wait until the container is created */
 	struct graft_oci_waiting waiting;
-	bool places_checked; /* check_places.h has seen the last edit that adds a mount or a node */
 	const struct graft_log *log;
 	struct graft_budget *budget; /* CPU time for reading the image and specifications */
 	struct graft_arena *arena;   /* for everything that lives until execve */

@@ -171,7 +171,7 @@ refuse() {
   make_gpu_bundle "$(wants nvidia.com/gpu=0)"
   start_container on_host
   expect_one_gpu
-  jq -e --arg lib "$libraries" --arg root "$root" '.hooks.createContainer | map(.args) == [["nvidia-cdi-hook",
+  jq -e --arg lib "$libraries" --arg root "$(on_host stat -c "%d:%i:%n" "$root")" '.hooks.createContainer | map(.args) == [["nvidia-cdi-hook",
     "sequence", "--rootfs", $root, "create-symlinks", "--link", "libcuda.so.1::\($lib)/libcuda.so", "--then", "update-ldcache", "--folder", $lib,
     "--then", "chmod", "--mode", "755", "--path", "/usr/bin"]]' "$bundle/config.json"
 }
@@ -203,7 +203,7 @@ cached() { on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" | grep -q "$1 .*
   make_gpu_bundle "$(wants nvidia.com/gpu=0)"
   start_container on_host
   expect_one_gpu
-  jq -e '.hooks.createContainer | map(.args[1]) == ["sequence"]' "$bundle/config.json"
+  jq -e '.hooks.createContainer | map(.args[1]) == ["apply", "sequence"]' "$bundle/config.json"
   cached libvendor.so.1
   # The same folder, mounted by the caller.
   yaml_spec nvidia.com/gpu | sed "s|--folder, |&/opt/vendor/lib, --folder, |" >"$specs/nvidia.yaml"

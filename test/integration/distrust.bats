@@ -330,399 +330,464 @@ steered() {
   ln -s "$2" "$root$at"
 }
 
-# refuses_steered OPTION WORD...: mode cdi with a directory of the specification's, mounted with that option, refuses each of the rows and makes nothing. WORD...: before the runtime.
-refuses_steered() {
-  local option=$1 at to decoy leads
-  shift
-  mkdir "$work/secret"
+# shares_directory [OPTIONS]: the specification mounts a directory of the host at /tmp/shared, "rw" unless options are given.
+shares_directory() {
+  specification
+  jq --arg from "$volume" --arg options "${1:-rw}" '.containerEdits.mounts += [{hostPath: $from, containerPath: "/tmp/shared", options: (($options | split(",")) + ["rbind"])}]' \
+    "$work/cdi/nvidia.json" >"$work/spec"
+  mv "$work/spec" "$work/cdi/nvidia.json"
+}
+
+# created_by RUNTIME [WORD...]: nvidia-container-runtime's `create`, by runc or crun, with these options. Sets $status; the container stays.
+created_by() {
+  how=(on_host)
+  [ "$1" = runc ] || how=(v1_alone)
+  sed -i "s|^runtimes = .*|runtimes = [\"$(type -P "$1")\"]|" "$work/config.toml"
+  status=0
+  "${how[@]}" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "${@:2}" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || status=$?
+}
+deleted_by() { "${how[@]}" "$1" --root "$state" delete --force "$container" 2>/dev/null || true; }
+
+# stays_as_it_was WAY: whatever becomes of the container that WAY prepares, and whoever mounts the directory: the hook, or the runtime after `create`.
+stays_as_it_was() {
+  local runtime option
+  for runtime in runc crun; do
+    for option in "" --pid-file="$work/pid"; do
+      fresh_root small
+      echo of the host >"$volume/exists"
+      shares_directory
+      "$@"
+      created_by "$runtime" ${option:+"$option"}
+      deleted_by "$runtime"
+      [ "$(ls -A "$volume")" = exists ] || die "$runtime $option, $*: $(ls -AR "$volume") $(cat "$work/said")"
+    done
+  done
+}
+
+# A link of the image; twice, if another one is to hide where it leads.
+by_link() {
+  steered "$1" "$2"
+  [ -z "${3-}" ] || steered "$3" "$4"
+  mkdir -p "$work/secret"
+  asks cdi "$(mounted "$work/secret" /run/secrets/token)"
+}
+
+@test "cdi, runc and crun: nothing is made in a directory of the host, by whatever way the image leads there" {
+  local at to decoy leads
   while read -r at to decoy leads; do
-    fresh_root small
-    echo of the host >"$volume/exists"
-    specification
-    jq --arg from "$volume" --arg option "$option" '.containerEdits.mounts += [{hostPath: $from, containerPath: "/tmp/shared", options: [$option, "rbind"]}]' \
-      "$work/cdi/nvidia.json" >"$work/spec"
-    mv "$work/spec" "$work/cdi/nvidia.json"
-    steered "$at" "$to"
-    [ -z "$decoy" ] || steered "$decoy" "$leads"
-    asks cdi "$(mounted "$work/secret" /run/secrets/token)"
-    [ $# -eq 0 ] || sed -i "s|^runtimes = .*|runtimes = [\"$(type -P crun)\"]|" "$work/config.toml"
-    "${@:-on_host}" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
-    "${@:-on_host}" "$([ $# -eq 0 ] && echo runc || echo crun)" --root "$state" delete --force "$container" 2>/dev/null || true
-    [ "$(ls -A "$volume")" = exists ] || die "$at -> $to: $(ls -AR "$volume") $(cat "$work/said")"
-    grep -qE "a link in the image or a volume leads the mount at [^ ]+ (over /dev, /proc or /sys|into a directory of the host|to a place that cannot be determined)|would be below /sys, whose links cannot be examined|/dev of the image is a link" "$work/said" ||
+    stays_as_it_was by_link "$at" "$to" "$decoy" "$leads"
+    # Where it would cover what the container needs, it is not mounted at all.
+    [[ $at != /tmp/shared || $to != @(/dev|/dev/dri|/proc|/sys/fs) || -n $decoy ]] ||
+      [[ $status -ne 0 && $(cat "$work/said") == *"a link in the image leads /tmp/shared "@("to a place that must not be covered"|"outside the mount of the root")* ]] ||
       die "$at -> $to: $(cat "$work/said")"
   done <<<"$steer"
 }
 
-@test "cdi: nothing is made in a directory of the specification's, by whatever way the image leads there" {
-  local to
-  refuses_steered rw
-  # As nobody leads it elsewhere, or to where nothing else is, it is there.
-  for to in /tmp/shared /var/pipes; do
-    fresh_root small
-    [ "$to" = /tmp/shared ] || { mkdir -p "$root/var/pipes" "$root/tmp" && ln -s "$to" "$root/tmp/shared"; }
-    asks cdi .
-    shim_create
-    [ "$status" -eq 0 ] || die "$to: $(cat "$work/said")"
-  done
-}
-
-# It makes directories read-only after it has made the mounts.
-@test "cdi, crun: nothing is made in a directory that is mounted read-only, by whatever way the image leads there" {
-  local name=libcuda.so.$version
-  refuses_steered ro v1_alone
-  # What the host has there need not be made.
-  fresh_root small
-  cp "/proc/$(cat "$BATS_FILE_TMPDIR/host.pid")/root$libraries/$name" "$volume/$name"
-  specification
-  jq --arg from "$volume" '.containerEdits.mounts |= map(select(.containerPath | endswith("/'"$name"'"))) + [{hostPath: $from, containerPath: "/opt/lib", options: ["ro", "rbind"]}]' \
-    "$work/cdi/nvidia.json" >"$work/spec"
-  mv "$work/spec" "$work/cdi/nvidia.json"
-  steered LIBRARIES /opt/lib
-  asks cdi .
-  shim_create
-  [ "$status" -eq 0 ] || die "$(cat "$work/said")"
-}
-
-@test "jit-cdi: no node is made in a volume, wherever the image leads it" {
-  local to why
-  fresh_root small
-  steered /dev data
-  asks jit-cdi "$(mounted "$volume" /data)"
-  shim_create
-  [ -z "$(ls -A "$volume")" ] || die "$(ls -AR "$volume") $(cat "$work/said")"
-  grep -q "/dev of the image is a link: nodes would be made where it leads" "$work/said" || die "$(cat "$work/said")"
-  for to in /dev /dev/dri dev/../dev/new /proc/sys; do
-    fresh_root small
-    steered /data "$to"
-    asks jit-cdi "$(mounted "$volume" /data)"
-    shim_create
-    [ -z "$(ls -A "$volume")" ] || die "$to: $(ls -AR "$volume") $(cat "$work/said")"
-    why="a link in the image or a volume leads the mount at /data over /dev, /proc or /sys"
-    [ "$to" != /proc/sys ] || why="the mount at /data would be below /proc, whose links cannot be examined"
-    grep -qF "$why" "$work/said" || die "$to: $(cat "$work/said")"
-  done
-  # What the image has there will be covered.
-  fresh_root small
-  steered /data /dev/dri
-  steered /dev/dri /elsewhere
-  asks jit-cdi "$(mounted "$volume" /data)"
-  shim_create
-  [ -z "$(ls -A "$volume")" ] || die "$(ls -AR "$volume") $(cat "$work/said")"
-  grep -q "a link in the image or a volume leads the mount at /data over /dev, /proc or /sys" "$work/said" || die "$(cat "$work/said")"
-}
-
-@test "cdi: no directory of the host is led elsewhere by a link in a volume" {
-  fresh_root small
-  mkdir "$work/other"
-  ln -s /dev "$work/other/shared"
-  specification
-  jq --arg from "$volume" '.containerEdits.mounts += [{hostPath: $from, containerPath: "/tmp/shared", options: ["rw", "rbind"]}]' "$work/cdi/nvidia.json" >"$work/spec"
-  mv "$work/spec" "$work/cdi/nvidia.json"
-  asks cdi "$(mounted "$work/other" /tmp)"
-  shim_create
-  [ -z "$(ls -A "$volume")" ] || die "$(ls -AR "$volume") $(cat "$work/said")"
-  grep -qF "a link in the image or a volume leads the mount at /tmp/shared over /dev, /proc or /sys" "$work/said" || die "$(cat "$work/said")"
-  # A directory of the volume is its place.
-  rm "$work/other/shared"
-  mkdir "$work/other/shared"
-  fresh_root small
-  asks cdi "$(mounted "$work/other" /tmp)"
-  shim_create
-  [ "$status" -eq 0 ] || die "$(cat "$work/said")"
-}
-
-# shares_directory: the specification mounts a directory of the host at /tmp/shared.
-shares_directory() {
-  specification
-  jq --arg from "$volume" '.containerEdits.mounts += [{hostPath: $from, containerPath: "/tmp/shared", options: ["rw", "rbind"]}]' "$work/cdi/nvidia.json" >"$work/spec"
-  mv "$work/spec" "$work/cdi/nvidia.json"
-}
-
-# refuses_runtime WORDS RUNTIME [COMMAND...]: it is refused with these words, and the directory of the host stays empty. COMMAND: runs the runtime.
-refuses_runtime() {
-  local how=()
-  sed -i "s|^runtimes = .*|runtimes = [\"$(type -P "$2")\"]|" "$work/config.toml"
-  [ "$2" = runc ] || how=(v1_alone)
-  "${how[@]:-on_host}" "${@:3}" "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
-  "${how[@]:-on_host}" "$2" --root "$state" delete --force "$container" 2>/dev/null || true
-  [ -z "$(ls -A "$volume")" ] || die "$2: $(ls -AR "$volume") $(cat "$work/said")"
-  grep -qF "$1" "$work/said" || die "$2: $(cat "$work/said")"
-}
-
 # What is there in the image leads elsewhere; what is there in the container, nothing, makes ".." of the link what it says.
-decoy() {
+by_covered_link() {
   steered /cover/way /elsewhere/far/off
   mkdir -p "$work/cover"
+  steered /usr/bin/nvidia-smi /cover/way/../../tmp/shared/chosen
+  asks cdi "$(mounted "$work/cover" /cover)"
 }
-
-@test "cdi, runc and crun: what a mount of the engine covers does not hide where a link leads" {
-  local runtime
-  for runtime in runc crun; do
-    # Into a directory of the specification.
-    fresh_root small
-    shares_directory
-    decoy
-    steered /usr/bin/nvidia-smi /cover/way/../../tmp/shared/chosen
-    asks cdi "$(mounted "$work/cover" /cover)"
-    refuses_runtime "a link in the image or a volume leads the mount at /usr/bin/nvidia-smi into a directory of the host" "$runtime"
-    # Into it and out again: crun makes what is on the way.
-    fresh_root small
-    steered /usr/bin/nvidia-smi /tmp/shared/chosen/../../../usr/bin/other
-    asks cdi .
-    refuses_runtime "a link in the image or a volume leads the mount at /usr/bin/nvidia-smi into a directory of the host" "$runtime"
-    # A volume over /dev, in which nodes would be made.
-    fresh_root small
-    specification
-    decoy
-    steered /data /cover/way/../../dev
-    asks cdi "$(mounted "$work/cover" /cover)" "$(mounted "$volume" /data)"
-    refuses_runtime "a link in the image or a volume leads the mount at /data over /dev, /proc or /sys" "$runtime"
-    # The link may be in the volume.
-    fresh_root small
-    shares_directory
-    mkdir -p "$work/linked" "$work/secret"
-    ln -sfn /tmp/shared "$work/linked/to"
-    asks cdi "$(mounted "$work/linked" /data)" "$(mounted "$work/secret" /data/to/token)"
-    refuses_runtime "a link in the image or a volume leads the mount at /data/to/token into a directory of the host" "$runtime"
-    # Or in the image, before ".." in the destination, which containerd takes from an image as it is.
-    fresh_root small
-    shares_directory
-    mkdir -p "$root/elsewhere"
-    steered /x/link /elsewhere
-    asks cdi "$(mounted "$work/secret" /x/link/../tmp/shared/new)"
-    refuses_runtime "a link in the image or a volume leads the mount at /x/link/../tmp/shared/new to a place that cannot be determined" "$runtime"
-    fresh_root small
-    shares_directory
-    steered /x/link loop
-    steered /x/loop link
-    asks cdi "$(mounted "$work/secret" /x/link/../..)"
-    refuses_runtime "a link in the image or a volume leads the mount at /x/link/../.. to a place that cannot be determined" "$runtime"
-    fresh_root small
-    specification
-    steered /link /dev/far
-    asks cdi "$(mounted "$volume" /link/..)"
-    refuses_runtime "a link in the image or a volume leads the mount at /link/.. to a place that cannot be determined" "$runtime"
-    # A mount that the specification's replaces covers nothing.
-    fresh_root small
-    shares_directory
-    mkdir -p "$root/dev/far"
-    steered /tmp/shared/way /dev/far
-    steered /mnt/data /tmp/shared/way/..
-    asks cdi "$(mounted "$work/secret" /tmp/shared)" "$(mounted "$volume" /mnt/data)"
-    refuses_runtime "a link in the image or a volume leads the mount at /mnt/data over /dev, /proc or /sys" "$runtime"
-  done
+# Into it and out again: crun makes what is on the way.
+by_both_ways() {
+  steered /usr/bin/nvidia-smi /tmp/shared/chosen/../../../usr/bin/other
+  asks cdi .
 }
-
+by_volume() {
+  mkdir -p "$work/linked" "$work/secret"
+  ln -sfn /tmp/shared "$work/linked/to"
+  asks cdi "$(mounted "$work/linked" /data)" "$(mounted "$work/secret" /data/to/token)"
+}
 # runc 1.1 makes the place where links lead, and mounts where they do not.
-@test "cdi, runc and crun: no destination with .. after a link is believed" {
-  local runtime at
-  for runtime in runc crun; do
-    for at in /k/a/../l /k/a/../..; do
-      fresh_root small
-      specification
-      mkdir -p "$root/elsewhere/deep/x" "$root/elsewhere/deep/l"
-      steered /k/a /elsewhere/deep/x
-      steered /k/l /dev
-      asks cdi "$(mounted "$volume" "$at")"
-      refuses_runtime "a link in the image or a volume leads the mount at $at to a place that cannot be determined" "$runtime"
-    done
-    # A relative one is mounted as late as its depth says.
-    fresh_root small
-    shares_directory
-    mkdir -p "$work/linked" "$work/secret"
-    ln -sfn /tmp/shared "$work/linked/t"
-    steered /link /p/q/r/s/t
-    asks cdi "$(mounted "$work/linked" /p/q/r/s)" "$(mounted "$work/secret" ../../../../../link/token)"
-    refuses_runtime "a link in the image or a volume leads the mount at ../../../../../link/token into a directory of the host" "$runtime"
+by_parents() {
+  mkdir -p "$root/elsewhere" "$work/secret"
+  steered /x/link /elsewhere
+  asks cdi "$(mounted "$work/secret" "/x/link/../tmp/shared/new")"
+}
+# A relative destination is mounted as late as its depth says.
+by_depth() {
+  mkdir -p "$work/linked" "$work/secret"
+  ln -sfn /tmp/shared "$work/linked/t"
+  steered /link /p/q/r/s/t
+  asks cdi "$(mounted "$work/linked" /p/q/r/s)" "$(mounted "$work/secret" ../../../../../link/token)"
+}
+by_node() {
+  jq '.devices[0].containerEdits.deviceNodes += [{path: "/dev/dri/card9", hostPath: "/dev/nvidia0"}]' "$work/cdi/nvidia.json" >"$work/spec"
+  mv "$work/spec" "$work/cdi/nvidia.json"
+  mkdir -p "$work/dri"
+  ln -sfn /tmp/shared/chosen "$work/dri/card9"
+  asks cdi "$(mounted "$work/dri" /dev/dri)"
+}
+by_node_of_engine() {
+  mkdir -p "$work/dri"
+  ln -sfn /tmp/shared/chosen "$work/dri/card9"
+  asks cdi "$(mounted "$work/dri" /tmp/dri)" '.linux.devices += [{path: "/tmp/dri/card9", type: "c", major: 1, minor: 3}]'
+}
+# By links of sysfs or procfs, where ".." is another directory, and by one of the image.
+by_sysfs() {
+  mkdir -p "$root/x/1/2/3/4"
+  steered /d /x/1/2/3/4
+  steered /x/y /tmp/shared
+  steered /usr/bin/nvidia-smi /sys/devices/virtual/net/lo/subsystem/../../../d/../../../../y/chosen
+  asks cdi .
+}
+by_procfs() {
+  steered /d /m/n/o
+  steered /y /tmp/shared
+  steered /usr/bin/nvidia-smi /proc/mounts/../../d/../../y/chosen
+  asks cdi .
+}
+by_process() {
+  mkdir -p "$work/secret"
+  asks cdi "$(mounted "$work/secret" /proc/self/root/tmp/shared/new)"
+}
+# crun mounts it over the root and goes on in the image.
+by_whole_root() {
+  steered /run /
+  steered /usr/bin/nvidia-smi /tmp/shared/chosen
+  asks cdi '.mounts += [{destination: "/run", type: "tmpfs", source: "tmpfs", options: ["nosuid"]}]'
+}
+by_cwd() { asks cdi '.process.cwd = "/tmp/shared/new/deep"'; }
+by_linked_cwd() {
+  steered /elsewhere /tmp/shared
+  asks cdi '.process.cwd = "/elsewhere/new"'
+}
+by_dangling_cwd() {
+  steered /elsewhere /tmp/shared/new
+  asks cdi '.process.cwd = "/elsewhere"'
+}
+by_cwd_of_process() { asks cdi '.process.cwd = "/proc/self/root/tmp/shared/new"'; }
+
+# bats test_tags=old-kernel
+@test "cdi, runc and crun: nothing is made in a directory of the host, by ways of which the image is a part" {
+  local way
+  for way in covered_link both_ways volume parents depth node node_of_engine sysfs procfs process whole_root cwd linked_cwd dangling_cwd cwd_of_process; do
+    stays_as_it_was "by_$way"
   done
 }
 
-@test "cdi, runc and crun: no node is made in a directory of the host" {
+# Both mount a socket of the caller's after all others.
+@test "cdi, runc and crun: no socket is mounted in a directory of the host" {
   local runtime
   for runtime in runc crun; do
     fresh_root small
     shares_directory
-    jq '.devices[0].containerEdits.deviceNodes += [{path: "/dev/dri/card9", hostPath: "/dev/nvidia0"}]' "$work/cdi/nvidia.json" >"$work/spec"
-    mv "$work/spec" "$work/cdi/nvidia.json"
-    mkdir -p "$work/dri"
-    ln -sfn /tmp/shared/chosen "$work/dri/card9"
-    asks cdi "$(mounted "$work/dri" /dev/dri)"
-    refuses_runtime "a link in the image or a volume leads the node /dev/dri/card9 into a directory of the host" "$runtime"
-    # Nor one of the engine's.
-    asks cdi "$(mounted "$work/dri" /tmp/dri)" '.linux.devices += [{path: "/tmp/dri/card9", type: "c", major: 1, minor: 3}]'
-    refuses_runtime "a link in the image or a volume leads the node /tmp/dri/card9 into a directory of the host" "$runtime"
+    steered /run/notify /tmp/shared
+    asks cdi .
+    python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(sys.argv[1])' "$work/$runtime.notify"
+    NOTIFY_SOCKET=$work/$runtime.notify created_by "$runtime"
+    deleted_by "$runtime"
+    [ -z "$(ls -A "$volume")" ] || die "$runtime: $(ls -AR "$volume") $(cat "$work/said")"
   done
 }
 
-# runc follows links of procfs as text, and the kernel follows them for the working directory.
-@test "cdi, runc and crun: nothing is made where links of procfs lead" {
-  local runtime at
-  mkdir "$work/anonymous"
-  for runtime in runc crun; do
-    for at in /proc/self/root /proc/self/root/dev /proc/self/root/tmp/shared/new; do
-      fresh_root small
-      shares_directory
-      asks cdi "$(mounted "$work/anonymous" "$at")"
-      refuses_runtime "the mount at $at would be below /proc, whose links cannot be examined" "$runtime"
-      [ -z "$(ls -A "$work/anonymous")" ] || die "$runtime, $at: $(ls -AR "$work/anonymous")"
-    done
-    asks cdi '.process.cwd = "/proc/self/root/tmp/shared/new"'
-    refuses_runtime "the working directory /proc/self/root/tmp/shared/new would be below /proc, whose links cannot be examined" "$runtime"
-    # As a volume, procfs has links that mean our process to us, and theirs to runtimes.
-    for at in self/cwd/new 1/root/new thread-self/root/new; do
-      asks cdi "$(mounted /proc /host/proc)" ".process.cwd = \"/host/proc/$at\""
-      refuses_runtime "the working directory /host/proc/$at would be below /host/proc, whose links cannot be examined" "$runtime"
-    done
-  done
-}
-
-# steered_through WAY AT TO: by links of sysfs or procfs, where ".." is another directory, and by one of the image that leads to TO.
-steered_through() {
-  case $1 in
-  sysfs)
-    mkdir -p "$root/x/1/2/3/4"
-    steered /d /x/1/2/3/4
-    steered /x/y "$3"
-    steered "$2" /sys/devices/virtual/net/lo/subsystem/../../../d/../../../../y
-    ;;
-  procfs)
-    steered /d /m/n/o
-    steered /y "$3"
-    steered "$2" /proc/mounts/../../d/../../y
-    ;;
-  esac
-}
-
-@test "cdi, jit-cdi, runc and crun: nothing is made where links of sysfs and procfs lead" {
-  local runtime way mode place
-  mkdir "$work/anonymous"
-  for runtime in runc crun; do
-    for way in sysfs procfs; do
-      place=/${way/fs/}
-      fresh_root small
-      shares_directory
-      steered_through "$way" /usr/bin/nvidia-smi /tmp/shared/chosen
-      asks cdi
-      refuses_runtime "the mount at /usr/bin/nvidia-smi would be below $place, whose links cannot be examined" "$runtime"
-      for mode in cdi jit-cdi; do
-        fresh_root small
-        specification
-        steered_through "$way" /data /dev
-        asks "$mode" "$(mounted "$volume" /data)"
-        refuses_runtime "the mount at /data would be below $place, whose links cannot be examined" "$runtime"
-      done
-      fresh_root small
-      shares_directory
-      steered_through "$way" /w /tmp/shared
-      asks cdi '.process.cwd = "/w/new"'
-      refuses_runtime "the working directory /w/new would be below $place, whose links cannot be examined" "$runtime"
-    done
-    # By a destination alone, and by one link.
-    fresh_root small
-    shares_directory
-    steered_through sysfs /unused /tmp/shared
-    asks cdi "$(mounted "$work/anonymous" /sys/devices/virtual/net/lo/subsystem/../../../d/../../../../y/new)"
-    refuses_runtime "the mount at /sys/devices/virtual/net/lo/subsystem/../../../d/../../../../y/new would be below /sys, whose links cannot be examined" "$runtime"
-    fresh_root small
-    shares_directory
-    steered /k /sys/devices/virtual/net/lo/subsystem/../../../tmp/shared
-    asks cdi '.mounts += [{destination: "/k/new", type: "tmpfs", source: "tmpfs", options: ["nosuid"]}]'
-    refuses_runtime "the mount at /k/new would be below /sys, whose links cannot be examined" "$runtime"
-    asks cdi '.linux.devices += [{path: "/k/node", type: "c", major: 1, minor: 3}]'
-    refuses_runtime "the node /k/node would be below /sys, whose links cannot be examined" "$runtime"
-  done
-}
-
-# Links of sysfs enter a volume that is mounted in it.
-@test "cdi, jit-cdi, runc and crun: no volume is mounted by a link of sysfs into another" {
-  local runtime mode
-  mkdir "$work/device"
-  ln -s /dev "$work/device/evil"
-  for runtime in runc crun; do
-    for mode in cdi jit-cdi; do
-      fresh_root small
-      rm -f "$work/cdi/nvidia.json"
-      asks "$mode" "$(mounted "$work/device" /sys/devices/virtual/net/lo)" "$(mounted "$volume" /sys/class/net/lo/evil)"
-      refuses_runtime "the mount at /sys/class/net/lo/evil would be below /sys, whose links cannot be examined" "$runtime"
-      fresh_root small
-      asks "$mode" "$(mounted "$volume" /./dev)"
-      refuses_runtime "a link in the image or a volume leads the mount at /./dev over /dev, /proc or /sys" "$runtime"
-    done
-  done
-  # What the host has there as a directory is there in the container.
-  fresh_root small
-  asks jit-cdi "$(mounted /sys/fs/cgroup /sys/fs/cgroup)" "$(mounted "$volume" /sys/kernel)"
-  shim_create
-  [ "$status" -eq 0 ] || die "$(cat "$work/said")"
-}
-
-# What we have made in the root is undone.
-@test "jit-cdi, runc and crun: no link that we make ourselves leads a volume" {
-  local runtime
-  for runtime in runc crun; do
-    fresh_root small
-    mkdir -p "$root/p/q"
-    steered "$libraries/gbm" /p/q
-    steered /p/libnvidia-allocator.so.1 /
-    asks jit-cdi "$(mounted "$volume" /p/q/nvidia-drm_gbm.so/dev)" '.process.env |= map(select(startswith("NVIDIA_DRIVER_CAPABILITIES") | not)) + ["NVIDIA_DRIVER_CAPABILITIES=all"]'
-    refuses_runtime "a link in the image or a volume leads the mount at /p/q/nvidia-drm_gbm.so/dev over /dev, /proc or /sys" "$runtime"
-    grep -q "symlink $libraries/gbm/nvidia-drm_gbm.so" "$work/runtime.log" || die "no link was made: $(cat "$work/runtime.log")"
-    [ ! -L "$root/p/q/nvidia-drm_gbm.so" ] && [ ! -e "$root$libraries/libcuda.so" ] || die "$(find "$root" -type l)"
-  done
-}
-
-@test "cdi, runc and crun: no tmpfs that is mounted over the root or by a specification hides where links lead" {
-  local runtime run='.mounts += [{destination: "/run", type: "tmpfs", source: "tmpfs", options: ["nosuid"]}]'
-  for runtime in runc crun; do
-    fresh_root small
-    shares_directory
-    steered /run /
-    steered /usr/bin/nvidia-smi /tmp/shared/chosen
-    asks cdi "$run"
-    refuses_runtime "a link in the image or a volume leads the mount at /run over the whole root" "$runtime"
-    fresh_root small
-    specification
-    jq '.containerEdits.mounts += [{hostPath: "tmpfs", containerPath: "/t", type: "tmpfs", options: ["nosuid", "nodev"]}]' "$work/cdi/nvidia.json" >"$work/spec"
-    mv "$work/spec" "$work/cdi/nvidia.json"
-    mkdir -p "$root/a/b/c"
-    steered /t/l /a/b/c
-    steered /y /dev
-    steered /opt/data /t/l/../../y
-    asks cdi "$(mounted "$volume" /opt/data)"
-    refuses_runtime "a link in the image or a volume leads the mount at /opt/data" "$runtime"
-  done
-}
-
-@test "cdi, runc and crun: no node is made in a volume below /dev by a link of another" {
-  local runtime
-  for runtime in runc crun; do
-    fresh_root small
-    specification
-    jq '.devices[0].containerEdits.deviceNodes += [{path: "/dev/dri/card9", hostPath: "/dev/nvidia0"}]' "$work/cdi/nvidia.json" >"$work/spec"
-    mv "$work/spec" "$work/cdi/nvidia.json"
-    mkdir -p "$work/dri"
-    ln -sfn /dev/shm/chosen "$work/dri/card9"
-    asks cdi "$(mounted "$work/dri" /dev/dri)" "$(mounted "$volume" /dev/shm)"
-    refuses_runtime "a link in the image or a volume leads the node /dev/dri/card9 into a volume" "$runtime"
-  done
-}
-
-@test "cdi, runc and crun: no working directory is made in a directory of the host" {
+# bats test_tags=old-kernel
+@test "cdi, runc and crun: the working directory is never made in a directory of the host" {
   local runtime
   for runtime in runc crun; do
     fresh_root small
     shares_directory
     asks cdi '.process.cwd = "/tmp/shared/new/deep"'
-    refuses_runtime "the working directory /tmp/shared/new/deep would be made in a directory of the host, $volume" "$runtime"
-    steered /elsewhere /tmp/shared
-    asks cdi '.process.cwd = "/elsewhere/new"'
-    refuses_runtime "a link in the image or a volume leads the working directory /elsewhere/new into a directory of the host" "$runtime"
+    created_by "$runtime"
+    [ "$status" -ne 0 ]
+    # crun does not show what a hook says.
+    [ "$runtime" = crun ] || grep -qF "the working directory /tmp/shared/new/deep would be made in a directory of the host" "$work/said" || die "$(cat "$work/said")"
+    deleted_by "$runtime"
+    steered /elsewhere /tmp/shared/new
+    asks cdi '.process.cwd = "/elsewhere"'
+    created_by "$runtime"
+    [ "$status" -ne 0 ]
+    [ "$runtime" = crun ] || grep -qF "the working directory /elsewhere would be made where a link leads" "$work/said" || die "$(cat "$work/said")"
+    deleted_by "$runtime"
+    # One that exists is not made, and elsewhere it is.
+    for at in /tmp/shared /tmp/new/deep; do
+      asks cdi ".process.cwd = \"$at\""
+      created_by "$runtime"
+      [ "$status" -eq 0 ] || die "$runtime, $at: $(cat "$work/said")"
+      deleted_by "$runtime"
+    done
+    [ -z "$(ls -A "$volume")" ] || die "$(ls -AR "$volume")"
   done
-  # One that exists is not made.
-  asks cdi '.process.cwd = "/elsewhere"'
-  shim_create
+}
+
+# flags_of PATH: the flags of each mount at that path of the container.
+flags_of() { awk -v path="$1" '$5 == path { print $6 }' "/proc/$(cat "$work/pid")/mountinfo"; }
+
+# seen_by COMMAND...: in the mounts of the container's process.
+seen_by() { "${how[@]}" nsenter --target "$(cat "$work/pid")" --mount "$@"; }
+
+# Each row: the options, and the flags in the container. An old kernel needs the hook, and sets flags of one mount.
+# bats test_tags=old-kernel
+@test "cdi, runc and crun: a directory of the host is given as the specification says" {
+  local runtime options flags hook
+  mkdir "$work/below"
+  for runtime in runc crun; do
+    # Without its working directory, the image needs a hook.
+    for hook in 0 1; do
+      while read -r options flags; do
+        fresh_root small
+        echo of the host >"$volume/exists"
+        mkdir "$volume/below"
+        on_host mount --bind "$work/below" "$volume/below"
+        echo below >"$work/below/file"
+        shares_directory "$options"
+        # A file of it is mounted in the directory, and found there.
+        jq --arg from "$work/config.toml" '.containerEdits.mounts = [{hostPath: $from, containerPath: "/tmp/shared/exists", options: ["ro", "nosuid", "nodev", "bind"]}] + .containerEdits.mounts' \
+          "$work/cdi/nvidia.json" >"$work/spec"
+        mv "$work/spec" "$work/cdi/nvidia.json"
+        asks cdi "$([ "$hook" = 0 ] && echo . || echo '.process.cwd = "/nowhere"')"
+        created_by "$runtime" --pid-file "$work/pid"
+        [ "$status" -eq 0 ] || die "$runtime, $options: $(cat "$work/said")"
+        [[ $(flags_of /tmp/shared), == $flags,* ]] || die "$runtime, $options: $(flags_of /tmp/shared), expected: $flags"
+        [[ $(flags_of /tmp/shared/below), == $flags,* || -n ${GRAFT_ENOSYS-} ]] || die "$runtime, $options: $(flags_of /tmp/shared/below), expected: $flags"
+        [ "$(seen_by cat /tmp/shared/below/file)" = below ]
+        seen_by grep -q spec-dirs /tmp/shared/exists
+        [ "$(cat "$volume/exists")" = "of the host" ]
+        [ "$(grep -c '"destination": *"/tmp/shared' "$bundle/config.json")" = 0 ] || die "$(jq -c .mounts "$bundle/config.json")"
+        [ "$(jq '[.hooks.createContainer[]?] | length' "$bundle/config.json")" = "${GRAFT_ENOSYS:-$hook}" ] || die "$(jq -c .hooks "$bundle/config.json")"
+        deleted_by "$runtime"
+        on_host umount "$volume/below"
+      done <<<'rw rw
+ro,nosuid ro,nosuid
+ro,nosuid,nodev,noexec ro,nosuid,nodev,noexec'
+    done
+  done
+}
+
+# spec_mounts FILTER: the specification's mounts, changed.
+spec_mounts() {
+  jq --arg from "$volume" --arg work "$work" ".containerEdits.mounts |= ($1)" "$work/cdi/nvidia.json" >"$work/spec"
+  mv "$work/spec" "$work/cdi/nvidia.json"
+}
+
+@test "cdi, runc and crun: a directory of the host is where the image's harmless links and mounts lead it" {
+  local runtime option
+  mkdir -p "$work/other/below" "$work/secret" "$work/run"
+  echo secret >"$work/secret/file"
+  echo other >"$work/other/file"
+  ln -s other/file "$work/linked"
+  for runtime in runc crun; do
+    for option in 0 1; do
+      cwd=$([ "$option" = 0 ] && echo . || echo '.process.cwd = "/nowhere"')
+      # Without "rbind", what is mounted below stays the host's.
+      fresh_root small
+      specification
+      spec_mounts '. + [{hostPath: "\($work)/other", containerPath: "/tmp/shared", options: ["ro", "bind"]}]'
+      on_host mount --bind "$work/secret" "$work/other/below"
+      asks cdi "$cwd"
+      created_by "$runtime" --pid-file "$work/pid"
+      on_host umount "$work/other/below"
+      [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
+      [ -z "$(seen_by ls -A /tmp/shared/below)" ]
+      deleted_by "$runtime"
+      # Of two mounts at one path the last counts; a file may be a link on the host, and have another name of the directory.
+      fresh_root small
+      mkdir -p "$root/usr/lib"
+      [ -L "$root/lib" ] || { [ ! -e "$root/lib" ] || cp -a "$root/lib/." "$root/usr/lib/" && rm -rf "${root:?}/lib"; ln -s usr/lib "$root/lib"; }
+      specification
+      spec_mounts '. + [{hostPath: $from, containerPath: "/lib/vendor", options: ["rw", "bind"]}, {hostPath: "\($work)/other", containerPath: "/lib/vendor", options: ["rw", "bind"]},
+        {hostPath: "\($work)/linked", containerPath: "/usr/lib/vendor/below/x", options: ["ro", "bind"]}]'
+      touch "$work/other/below/x"
+      asks cdi "$cwd"
+      created_by "$runtime" --pid-file "$work/pid"
+      [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
+      [ "$(seen_by cat /lib/vendor/file /lib/vendor/below/x | xargs)" = "other other" ]
+      [ "$(flags_of /usr/lib/vendor | wc -l)" = 1 ]
+      deleted_by "$runtime"
+      rm "$work/other/below/x"
+      # /var/run is a link, and /run a mount of the container's own.
+      fresh_root small
+      mkdir -p "$root/run" "$root/var"
+      rm -rf "$root/var/run"
+      ln -s /run "$root/var/run"
+      specification
+      spec_mounts '. + [{hostPath: "\($work)/other", containerPath: "/var/run/shared", options: ["ro", "bind"]}]'
+      asks cdi "$cwd" '.mounts += [{destination: "/run", type: "tmpfs", source: "tmpfs", options: ["nosuid"]}]'
+      created_by "$runtime" --pid-file "$work/pid"
+      [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
+      [ "$(seen_by cat /run/shared/file)" = other ]
+      deleted_by "$runtime"
+      # A volume there is not changed by a link.
+      asks cdi "$cwd" "$(mounted "$work/run" /run)"
+      created_by "$runtime" --pid-file "$work/pid"
+      deleted_by "$runtime"
+      [ "$status" -ne 0 ]
+      [ -z "$(ls -A "$work/run")" ]
+      # What a link leads into the directory would be hidden as well.
+      specification
+      spec_mounts '. + [{hostPath: "\($work)/other", containerPath: "/run/shared", options: ["ro", "bind"]}]'
+      asks cdi "$cwd" "$(mounted "$work/secret" /var/run/shared/below)"
+      created_by "$runtime" --pid-file "$work/pid"
+      deleted_by "$runtime"
+      [[ $status -ne 0 && $(cat "$work/said") == *"the mount at /var/run/shared/below would be made in a directory of the host, $work/other. Mount it elsewhere."* ]] || die "$(cat "$work/said")"
+    done
+  done
+}
+
+# with_console COMMAND...: one that makes a container with a terminal; $work/console.sock takes it.
+with_console() {
+  rm -f "$work/console.sock"
+  python3 -c 'import socket, sys
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(1); s.settimeout(20)
+c = s.accept()[0]; socket.recv_fds(c, 4096, 1)' "$work/console.sock" 2>/dev/null 3>&- 4>&- &
+  within 5 test -S "$work/console.sock"
+  "$@"
+  kill $! 2>/dev/null || true
+}
+
+# runc 1.1 writes to /dev/console after the hooks.
+@test "cdi, runc and crun: the console is neither made nor emptied in a directory of the host" {
+  local runtime at to place
+  for runtime in runc crun; do
+    for to in exists made; do
+      for place in /x /dev; do
+        fresh_root small
+        echo of the host >"$volume/exists"
+        shares_directory
+        rm -rf "${work:?}/dev"
+        mkdir -p "$work/dev/pts" "$work/dev/shm" "$work/dev/mqueue"
+        ln -s pts/ptmx "$work/dev/ptmx"
+        ln -s "/tmp/shared/$to" "$work/dev/console"
+        steered /x /dev
+        asks cdi "$(mounted "$work/dev" "$place")" '.process.terminal = true' '.process.cwd = "/nowhere"' \
+          "$([ "$place" = /x ] && echo . || echo '.mounts |= map(select(.destination != "/dev" or .type != "tmpfs"))')" '.mounts |= sort_by(.destination | split("/") | length)'
+        with_console created_by "$runtime" --console-socket "$work/console.sock"
+        deleted_by "$runtime"
+        [ "$(ls -A "$volume"):$(cat "$volume/exists")" = "exists:of the host" ] || die "$runtime, $place, $to: $(ls -lA "$volume") $(cat "$work/said")"
+        [ "$runtime" = crun ] || [[ $status -ne 0 && $(cat "$work/said") == *"the console /dev/console would be made where a link leads"* ]] || die "$place, $to: $status $(cat "$work/said")"
+      done
+    done
+  done
+}
+
+# By the devices that it asks for, an image can choose what is mounted in a directory.
+@test "cdi, runc and crun: no choice of devices leaves a directory to the low-level runtime" {
+  local runtime
+  for runtime in runc crun; do
+    fresh_root small
+    echo of the host >"$volume/exists"
+    shares_directory
+    jq --arg from "$work/config.toml" '.devices += [{name: "x", containerEdits: {mounts: [{hostPath: $from, containerPath: "/tmp/shared/exists", options: ["rslave", "bind"]}]}}]' \
+      "$work/cdi/nvidia.json" >"$work/spec"
+    mv "$work/spec" "$work/cdi/nvidia.json"
+    steered /usr/bin/nvidia-smi /tmp/shared/chosen
+    asks cdi '.process.env |= map(sub("nvidia.com/gpu=0"; "nvidia.com/gpu=0,nvidia.com/gpu=x"))'
+    created_by "$runtime"
+    deleted_by "$runtime"
+    [ "$(ls -A "$volume")" = exists ] || die "$runtime: $(ls -A "$volume")"
+    [[ $status -ne 0 && $(cat "$work/said") == *"the mount at /tmp/shared/exists cannot be made in a directory of the host, $volume: only files, sockets and directories, without propagation, can"* ]] ||
+      die "$runtime: $(cat "$work/said")"
+  done
+}
+
+@test "cdi, runc: no working directory is made in what is mounted in a directory of the host" {
+  mkdir "$work/below"
+  fresh_root small
+  shares_directory
+  mkdir "$volume/below"
+  on_host mount --bind "$work/below" "$volume/below"
+  asks cdi '.process.cwd = "/tmp/shared/below/new"'
+  created_by runc
+  deleted_by runc
+  on_host umount "$volume/below"
+  [ "$status" -ne 0 ]
+  [ -z "$(ls -A "$work/below")" ]
+  [[ $(cat "$work/said") == *"the working directory /tmp/shared/below/new would be made in a directory of the host"* ]] || die "$(cat "$work/said")"
+}
+
+@test "jit-cdi: a mount of config.json may be the root" {
+  fresh_root small
+  mkdir "$work/empty"
+  asks jit-cdi "$(mounted "$root" /)" ".mounts |= .[-1:] + .[:-1] | .root.path = \"$work/empty\""
+  created_by runc
+  deleted_by runc
   [ "$status" -eq 0 ] || die "$(cat "$work/said")"
+}
+
+# The loader's cache is made when the directory is there, with a volume in the loader's directories, too.
+@test "csv, runc and crun: the loader finds the libraries of a directory of the host" {
+  local runtime
+  mkdir "$work/vendor"
+  cp "$BATS_FILE_TMPDIR/library.so" "$work/vendor/libtemplate0000.so.1"
+  for runtime in runc crun; do
+    fresh_root debian
+    asks csv "$(mounted "$volume" /usr/local/lib)"
+    printf 'dir, %s\n' "$work/vendor" >>"$work/csv/devices.csv"
+    echo "$work/vendor" >"$root/etc/ld.so.conf.d/vendor.conf"
+    created_by "$runtime" --pid-file "$work/pid"
+    [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
+    seen_by /sbin/ldconfig -p -C "$root/etc/ld.so.cache" >"$work/cache" 2>/dev/null || on_host /sbin/ldconfig -p -C "$root/etc/ld.so.cache" >"$work/cache"
+    grep -q "libtemplate0000.so.1 .*=> $work/vendor/libtemplate0000.so.1" "$work/cache" || die "$runtime: $(cat "$work/cache")"
+    deleted_by "$runtime"
+  done
+}
+
+# The low-level runtime makes there only what the container's root may make, and opens what a hook may not look at.
+@test "cdi, runc and crun: in a user namespace, a directory of the host is given that only root can reach" {
+  local runtime
+  mkdir -m 0700 "$work/closed"
+  mkdir "$work/closed/shared"
+  echo of the host >"$work/closed/shared/exists"
+  for runtime in runc crun; do
+    fresh_root small
+    volume=$work/closed/shared shares_directory
+    chown -R 100000:100000 "$root"
+    asks cdi '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+    created_by "$runtime" --pid-file "$work/pid"
+    [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
+    [ "$(seen_by cat /tmp/shared/exists)" = "of the host" ]
+    deleted_by "$runtime"
+  done
+}
+
+# A hook of another maker may need the directory; it precedes it, whatever else is known.
+@test "cdi: a directory of the host is there for the hooks of the specification" {
+  fresh_root small
+  echo of the host >"$volume/exists"
+  shares_directory
+  printf '#!/bin/sh\nexec cat "%s/tmp/shared/exists" >"%s/found"\n' "$root" "$work" >"$work/vendor"
+  chmod 0755 "$work/vendor"
+  jq --arg hook "$work/vendor" '.containerEdits.hooks = [{hookName: "createContainer", path: $hook, args: ["vendor"]}] + .containerEdits.hooks' "$work/cdi/nvidia.json" >"$work/spec"
+  mv "$work/spec" "$work/cdi/nvidia.json"
+  asks cdi .
+  created_by runc --pid-file "$work/pid"
+  deleted_by runc
+  [ "$status" -eq 0 ] || die "$(cat "$work/said")"
+  [ "$(cat "$work/found")" = "of the host" ]
+}
+
+@test "cdi, runc and crun: config.json mounts nothing in a directory of the host, and what it mounts there is replaced" {
+  local runtime
+  mkdir "$work/own"
+  for runtime in runc crun; do
+    fresh_root small
+    mkdir "$volume/old"
+    shares_directory
+    asks cdi "$(mounted "$work/own" /tmp/shared/old)"
+    created_by "$runtime"
+    [ "$status" -ne 0 ]
+    grep -qF "the mount at /tmp/shared/old would be made in a directory of the host, $volume. Mount it elsewhere." "$work/said" || die "$runtime: $(cat "$work/said")"
+    asks cdi "$(mounted "$work/own" /tmp/shared/)"
+    created_by "$runtime" --pid-file "$work/pid"
+    [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
+    [ "$(seen_by ls -A /tmp/shared)" = old ]
+    [ "$(flags_of /tmp/shared | wc -l)" = 1 ]
+    deleted_by "$runtime"
+  done
+}
+
+# What such a mount needs is the low-level runtime's alone.
+@test "cdi: a directory with an option that Graft does not know is mounted by the low-level runtime" {
+  fresh_root small
+  shares_directory rslave
+  asks cdi .
+  created_by runc --pid-file "$work/pid"
+  [ "$status" -eq 0 ] || die "$(cat "$work/said")"
+  [ "$(jq -r '.mounts[] | select(.destination == "/tmp/shared") | .options[0]' "$bundle/config.json")" = rslave ]
+  [ "$(flags_of /tmp/shared | wc -l)" = 1 ]
+  deleted_by runc
 }
 
 # What mode csv and a gated feature give is made by one runtime.
@@ -731,27 +796,21 @@ steered_through() {
   steered /usr/bin/nvidia-smi /run/udev/chosen
   asks csv '.process.env += ["NVIDIA_GDS=enabled"]'
   mkdir "$work/udev"
+  sed -i "s|^runtimes = .*|runtimes = [\"$(type -P crun)\"]|" "$work/config.toml"
   # shellcheck disable=SC2016
-  refuses_runtime "a link in the image or a volume leads the mount at /usr/bin/nvidia-smi into a directory of the host" crun unshare --mount --propagation private -- \
-    sh -c 'mount -t tmpfs none /run && mkdir /run/udev && mount --bind "$0" /run/udev && exec "$@"' "$work/udev"
+  v1_alone unshare --mount --propagation private -- sh -c 'mount -t tmpfs none /run && mkdir /run/udev && mount --bind "$0" /run/udev && exec "$@"' "$work/udev" \
+    "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
+  v1_alone crun --root "$state" delete --force "$container" 2>/dev/null || true
   [ -z "$(ls -A "$work/udev")" ] || die "$(ls -AR "$work/udev")"
 }
 
-@test "cdi, runc and crun: no volume is made in a directory of the specification" {
-  local runtime
-  mkdir "$work/anonymous"
-  for runtime in runc crun; do
-    fresh_root small
-    shares_directory
-    asks cdi "$(mounted "$work/anonymous" /tmp/shared/new)"
-    refuses_runtime "the mount at /tmp/shared/new would be made in a directory of the host, $volume" "$runtime"
-  done
-  # It may cover what the directory has, and have others in itself.
+@test "an image whose /dev is a link is refused" {
   fresh_root small
-  mkdir "$volume/old"
-  asks cdi "$(mounted "$work/anonymous" /tmp/shared/old)" "$(mounted "$work/anonymous" /tmp/shared/old/new)"
+  steered /dev data
+  asks jit-cdi "$(mounted "$volume" /data)"
   shim_create
-  ! grep -q "a directory of the host" "$work/said" || die "$(cat "$work/said")"
+  [ -z "$(ls -A "$volume")" ] || die "$(ls -AR "$volume") $(cat "$work/said")"
+  grep -q "/dev of the image is a link: nodes would be made where it leads" "$work/said" || die "$(cat "$work/said")"
 }
 
 # crun runs hooks before it finds that such a container has no /dev.
@@ -827,6 +886,19 @@ configured() {
   [ "$status" -ne 0 ]
   [ -z "$(ls -A "$volume")" ] || die "$(ls -A "$volume")"
   grep -q "^nvidia-container-cli: mount error: path error: a link in the image leads .*$volume to a place that must not be covered\$" "$hook_log" || die "$(cat "$hook_log")"
+}
+
+@test "prestart hook: the working directory is not made in the directory of MPS" {
+  fresh_root small
+  asks legacy ".process.cwd = \"$volume/new\""
+  edit_bundle --arg path "$programs/nvidia-container-runtime-hook" --arg config "$NVIDIA_CTK_CONFIG_FILE_PATH" \
+    '.hooks = {prestart: [{path: $path, args: ["nvidia-container-runtime-hook", "prestart"], env: ["NVIDIA_CTK_CONFIG_FILE_PATH=\($config)"]}]}'
+  sed -i "1i [nvidia-container-cli]\nenvironment = [\"CUDA_MPS_PIPE_DIRECTORY=$volume\"]\nno-cgroups = true" "$work/config.toml"
+  run on_host runc --root "$state" create --bundle "$bundle" "$container" </dev/null 3>&- 4>&-
+  on_host runc --root "$state" delete --force "$container" 2>/dev/null || true
+  [ "$status" -ne 0 ]
+  [ -z "$(ls -A "$volume")" ] || die "$(ls -A "$volume") $output"
+  [[ $output == *"the working directory $volume/new would be made in a directory of the host"* ]] || die "$output"
 }
 
 # bats test_tags=old-kernel

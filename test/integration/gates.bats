@@ -105,7 +105,7 @@ listen_to_mounts_alone() {
   start_container
   expect nvidia-smi 1
   expect ldconfig /usr/local/cuda/compat/libcuda.so.1
-  jq -e --arg root "$root" '.hooks.createContainer | map(.args[1:] | join(" ")) == ["sequence --rootfs \($root) enable-cuda-compat --host-driver-version=550.54.14 --then update-ldcache"]' "$bundle/config.json"
+  jq -e --arg root "$(on_host stat -c %d:%i:%n "$root")" '.hooks.createContainer | map(.args[1:] | join(" ")) == ["sequence --rootfs \($root) enable-cuda-compat --host-driver-version=550.54.14 --then update-ldcache"]' "$bundle/config.json"
   jq -e '.hooks.createContainer | map(.env | length > 0) | all' "$bundle/config.json"
   # Switched off by its flag.
   printf '[features]\ndisable-cuda-compat-lib-hook = true\n' >>"$work/config.toml"

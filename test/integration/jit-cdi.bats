@@ -224,8 +224,8 @@ quiet_host() {
   run ! grep -v -e ' /dev/dri/by-path/' -e ' /proc/driver/nvidia/params$' "$work/plan"
 }
 
-# The root that the hook is told; nothing when it reads the state.
-told_root() { jq -r '.hooks.createContainer[].args | if .[-2] == "--rootfs" then .[-1] else empty end' "$bundle/config.json"; }
+# The root that the hook gets, without the numbers of what was there; nothing when it reads the state.
+told_root() { jq -r '.hooks.createContainer[].args | if .[-2] == "--rootfs" then .[-1] | sub("^[0-9]+:[0-9]+:"; "") else empty end' "$bundle/config.json"; }
 
 # shellcheck disable=SC2016
 at_work() { v2 sh -c 'cd "$0" && exec "$@"' "$work" "$@"; }

@@ -429,7 +429,7 @@ static int mount_misled(struct graft_mounter *mounter, bool directory, int sourc
 {
 	if (directory)
 		return graft_mount_tmpfs(mounter, spot, 0755, 0, ret_fd);
-	return graft_mount_bind(mounter, source_fd, spot, ret_fd);
+	return graft_mount_bind(mounter, source_fd, spot, 0, ret_fd);
 }
 
 static void check_misled(struct world *world, struct graft_mounter *mounter, bool directory, const struct misled *row)
@@ -514,7 +514,7 @@ static void bind_secret(struct world *world, struct graft_mounter *mounter, cons
 	spot.fd = open(world_path(world, path), O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	spot.parent_fd = open(world_path(world, "place"), O_PATH | O_DIRECTORY | O_CLOEXEC);
 	(void)snprintf(spot.name, sizeof(spot.name), "%s", path + strlen("place/"));
-	assert_int_equal(graft_mount_bind(mounter, source_fd, &spot, &fd), 0);
+	assert_int_equal(graft_mount_bind(mounter, source_fd, &spot, 0, &fd), 0);
 	assert_int_equal(graft_mount_settle(mounter, fd, GRAFT_MOUNT_RDONLY, true), 0);
 }
 

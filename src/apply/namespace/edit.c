@@ -9,12 +9,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "apply/namespace/file.h"
 #include "apply/temporary.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+
+#define CONSOLE "/dev/console"
 
 /*
  * Whether the error means that the place was not found, as opposed to a failure to create something
@@ -62,7 +65,7 @@ static int mount_source(struct graft_apply *apply, const struct graft_edit *edit
 	if (source->detached)
 		rc = graft_mount_attach(&apply->mounter, source->fd, spot);
 	else
-		rc = graft_mount_bind(&apply->mounter, source->fd, spot, &mount_fd);
+		rc = graft_mount_bind(&apply->mounter, source->fd, spot, edit->flags, &mount_fd);
 	if (rc < 0)
 		return fail_mount(edit->source, rc, err);
 	if (source->detached)
@@ -117,11 +120,23 @@ static int check_host_directory(const struct graft_apply *apply, const struct gr
 			  apply->target->rootfs, edit->target);
 }
 
+/* Whether the plan has mounted a directory of the host around the edit's target. */
+static bool is_target_in_directory(const struct graft_apply *apply, const struct graft_edit *edit)
+{
+	const struct graft_edit *edits = apply->plan->edits;
+
+	for (size_t i = 0; i < apply->plan->n_edits && &edits[i] != edit; i++)
+		if (graft_edit_mounts_directory(&edits[i]) && strcmp(edits[i].target, edit->target) != 0 &&
+		    graft_path_is_within(edit->target, edits[i].target))
+			return true;
+	return false;
+}
+
 static int apply_bind(struct graft_apply *apply, const struct graft_edit *edit, struct graft_source *source,
 		      struct graft_error *err)
 {
 	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
-	bool directory = edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_DIRECTORY;
+	bool directory = graft_edit_mounts_directory(edit), inside = is_target_in_directory(apply, edit);
 	const struct graft_image_root *root = apply->namespace_root.fd >= 0 ? &apply->namespace_root : NULL;
 	size_t length = graft_journal_length(apply->journal);
 	int rc;
@@ -131,15 +146,21 @@ static int apply_bind(struct graft_apply *apply, const struct graft_edit *edit, 
 	if (!source->detached && graft_source_bring(&apply->mounter, edit, root, source, err) < 0)
 		return -1;
 	graft_info(apply->log, "mounting %s at %s%s", edit->source, apply->target->rootfs, edit->target);
-	rc = graft_place_mountpoint(&apply->place, edit->target, directory, edit->mode, &spot);
-	if (rc == -EXDEV && edit->kind == GRAFT_EDIT_BIND)
+	/* SECURITY: in a directory of the host no mount point is made. */
+	rc = inside ? graft_place_existing(&apply->place, edit->target, directory, &spot)
+		    : graft_place_mountpoint(&apply->place, edit->target, directory, edit->mode, &spot);
+	if (rc == -ENOENT && inside)
+		return graft_fail(err, GRAFT_UNSAFE, 0,
+				  "path error: nothing is at %s%s, in a directory of the host, to mount over",
+				  apply->target->rootfs, edit->target);
+	if (rc == -EXDEV && edit->kind == GRAFT_EDIT_BIND && (!directory || edit->optional))
 		return leave_edit_out(apply, edit);
 	if (rc < 0)
 		return fail_target(apply, edit, rc, err);
 	spot.kept = graft_journal_keep(apply->journal, length, spot.fd);
 	if (directory)
 		graft_place_forget(&apply->place);
-	if (directory && (edit->flags & GRAFT_MOUNT_RDONLY) == 0 && check_host_directory(apply, edit, spot.fd, err) < 0)
+	if (directory && check_host_directory(apply, edit, spot.fd, err) < 0)
 		return -1;
 	return mount_source(apply, edit, source, &spot, err);
 }
@@ -230,7 +251,7 @@ static int make_cover(struct graft_apply *apply, const struct graft_edit *cover,
 		return fail_target(apply, cover, rc, err);
 	if (!graft_mounter_detaches(&apply->mounter))
 		return 0;
-	rc = graft_mount_clone_fd(ret_source->fd);
+	rc = graft_mount_clone_fd(ret_source->fd, 0);
 	if (rc < 0)
 		return fail_mount(cover->target, rc, err);
 	(void)close(ret_source->fd);
@@ -250,7 +271,7 @@ static int apply_cover(struct graft_apply *apply, const struct graft_edit *edit,
 	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
 	struct graft_source source = GRAFT_SOURCE_INIT;
 	struct graft_edit cover = *edit;
-	int workshop_fd, rc = graft_place_existing(&apply->place, edit->target, &spot);
+	int workshop_fd, rc = graft_place_existing(&apply->place, edit->target, false, &spot);
 
 	if (rc == -ENOENT || rc == -ENOTDIR) {
 		graft_info(apply->log, "nothing to cover at %s%s", apply->target->rootfs, edit->target);
@@ -367,6 +388,88 @@ int graft_apply_edit(struct graft_apply *apply, size_t index, struct graft_error
 		return 0;
 	}
 	return 0;
+}
+
+/*
+ * Whether the existing path is in a directory of the host that the plan has mounted, or this cannot
+ * be determined. An edit that was left out has no place.
+ */
+static bool is_in_host_directory(const struct graft_apply *apply, const char *path)
+{
+	const char *found, *directory;
+
+	if (graft_image_root_resolve(&apply->root, path, apply->arena, &found, NULL) < 0)
+		return true;
+	for (size_t i = 0; i < apply->plan->n_edits; i++) {
+		const struct graft_edit *edit = &apply->plan->edits[i];
+		int rc = graft_edit_mounts_directory(edit)
+			     ? graft_image_root_resolve(&apply->root, edit->target, apply->arena, &directory, NULL)
+			     : -ENOENT;
+
+		if (rc == 0 ? graft_path_is_within(found, directory) : rc != -ENOENT && rc != -ENOTDIR)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Finds the last part of the path that exists, links followed. Returns 0 if nothing is missing or
+ * it is not in a directory of the host, -EXDEV if it is, -ELOOP if a link leads to what is missing.
+ */
+static int look_for_later_place(const struct graft_apply *apply, const char *given)
+{
+	const char *path = graft_path_clean("/", given, apply->arena);
+	auto_close int fd = graft_image_root_look(&apply->root, given, 0);
+
+	while (path && fd == -ENOENT) {
+		auto_close int link_fd = graft_image_root_look(&apply->root, path, O_NOFOLLOW);
+
+		if (link_fd >= 0 || graft_path_has_parents(given))
+			return -ELOOP;
+		path = strcmp(path, "/") == 0 ? NULL : graft_path_directory(path, apply->arena);
+		if (!path)
+			break;
+		fd = graft_image_root_look(&apply->root, path, 0);
+		if (fd >= 0)
+			return is_in_host_directory(apply, path) ? -EXDEV : 0;
+	}
+	if (!path)
+		return -ENOMEM;
+	return fd < 0 ? fd : 0;
+}
+
+static int fail_later(const char *what, const char *path, int rc, struct graft_error *err)
+{
+	if (rc == -EXDEV || rc == -ELOOP)
+		return graft_fail(err, GRAFT_UNSAFE, 0, "the %s %s would be made %s", what, path,
+				  rc == -EXDEV ? "in a directory of the host" : "where a link leads");
+	if (rc == -ENOMEM)
+		return graft_fail_memory(err);
+	return graft_fail_errno(err, -rc, "path error: %s", path);
+}
+
+/* QUIRK: runc opens it to write, whatever it is, and makes it if it is missing. */
+static int look_for_console(const struct graft_apply *apply)
+{
+	auto_close int fd = graft_image_root_look(&apply->root, CONSOLE, O_NOFOLLOW);
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode))
+		return -ELOOP;
+	return fd >= 0 ? 0 : look_for_later_place(apply, CONSOLE);
+}
+
+int graft_apply_check_later(const struct graft_apply *apply, const char *cwd, struct graft_error *err)
+{
+	int rc;
+
+	if (!graft_plan_mounts_directory(apply->plan))
+		return 0;
+	rc = cwd[0] == '\0' ? 0 : look_for_later_place(apply, cwd);
+	if (rc < 0)
+		return fail_later("working directory", cwd, rc, err);
+	rc = look_for_console(apply);
+	return rc < 0 ? fail_later("console", CONSOLE, rc, err) : 0;
 }
 
 bool graft_apply_does_without(struct graft_apply *apply, const struct graft_edit *edit, size_t length,

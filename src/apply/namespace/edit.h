@@ -50,6 +50,12 @@ struct graft_apply {
  */
 int graft_apply_edit(struct graft_apply *apply, size_t index, struct graft_error *err);
 /*
+ * Called when all edits are made: fails with GRAFT_UNSAFE if what the low-level runtime makes after
+ * its hooks, the working directory and the console, would be made in a directory of the host that
+ * the plan mounts, or if that cannot be determined.
+ */
+int graft_apply_check_later(const struct graft_apply *apply, const char *cwd, struct graft_error *err);
+/*
  * Returns whether the container can do without an edit that failed with `err`. If so, warns, undoes
  * what the journal has recorded after its first `length` entries, and clears the error. Returns
  * false if the edit cannot be undone; the error then says so.

@@ -107,17 +107,23 @@ void graft_spot_done(struct graft_spot *spot)
 	spot->parent_fd = -1;
 }
 
-int graft_mount_clone_path(const char *path, bool nofollow)
+/* AT_RECURSIVE, if the flags of an edit say so. */
+static unsigned int recursive(uint32_t flags)
 {
-	unsigned int flags = GRAFT_OPEN_TREE_CLONE | O_CLOEXEC | (nofollow ? (unsigned int)AT_SYMLINK_NOFOLLOW : 0u);
-	int fd = graft_open_tree(AT_FDCWD, path, flags);
+	return (flags & GRAFT_MOUNT_RECURSIVE) != 0 ? (unsigned int)AT_RECURSIVE : 0;
+}
+
+int graft_mount_clone_path(const char *path, bool nofollow, uint32_t flags)
+{
+	unsigned int follow = nofollow ? (unsigned int)AT_SYMLINK_NOFOLLOW : 0u;
+	int fd = graft_open_tree(AT_FDCWD, path, GRAFT_OPEN_TREE_CLONE | O_CLOEXEC | follow | recursive(flags));
 
 	return fd < 0 ? -errno : fd;
 }
 
-int graft_mount_clone_fd(int fd)
+int graft_mount_clone_fd(int fd, uint32_t flags)
 {
-	int clone_fd = graft_open_tree(fd, "", GRAFT_OPEN_TREE_CLONE | O_CLOEXEC | EMPTY_PATH);
+	int clone_fd = graft_open_tree(fd, "", GRAFT_OPEN_TREE_CLONE | O_CLOEXEC | EMPTY_PATH | recursive(flags));
 
 	return clone_fd < 0 ? -errno : clone_fd;
 }
@@ -234,16 +240,17 @@ static void note_mount(struct graft_mounter *mounter, int mount_fd)
  */
 static int settle_by_remount(const struct graft_mounter *mounter, int mount_fd, uint32_t flags)
 {
+	uint32_t all = (flags & GRAFT_MOUNT_RECURSIVE) != 0 ? (uint32_t)MS_REC : 0u;
 	struct statfs fs;
 	int rc;
 
 	if (fstatfs(mount_fd, &fs) < 0)
 		return -errno;
-	flags |= (uint32_t)fs.f_flags & KNOWN_FLAGS;
-	rc = old_mount(mounter, -1, mount_fd, NULL, MS_BIND | MS_REMOUNT | flags, NULL);
+	flags |= (uint32_t)fs.f_flags;
+	rc = old_mount(mounter, -1, mount_fd, NULL, MS_BIND | MS_REMOUNT | (flags & KNOWN_FLAGS), NULL);
 	if (rc < 0)
 		return rc;
-	return old_mount(mounter, -1, mount_fd, NULL, MS_PRIVATE, NULL);
+	return old_mount(mounter, -1, mount_fd, NULL, MS_PRIVATE | all, NULL);
 }
 
 int graft_mount_settle(struct graft_mounter *mounter, int mount_fd, uint32_t flags, bool attached)
@@ -254,10 +261,10 @@ int graft_mount_settle(struct graft_mounter *mounter, int mount_fd, uint32_t fla
 	int rc = 0;
 
 	begin_change(mounter);
-	if (!missing && graft_mount_setattr(mount_fd, "", EMPTY_PATH, &attr) < 0)
+	if (!missing && graft_mount_setattr(mount_fd, "", EMPTY_PATH | recursive(flags), &attr) < 0)
 		rc = -errno;
 	if (missing && attached)
-		rc = settle_by_remount(mounter, mount_fd, flags & KNOWN_FLAGS);
+		rc = settle_by_remount(mounter, mount_fd, flags);
 	end_change(mounter);
 	return rc;
 }
@@ -278,7 +285,9 @@ static int move_openly(int mount_fd, const struct graft_spot *spot)
 {
 	struct graft_mount_attr attr = { .propagation = MS_PRIVATE };
 
-	return graft_mount_setattr(mount_fd, "", EMPTY_PATH, &attr) < 0 ? -errno : move(mount_fd, spot);
+	return graft_mount_setattr(mount_fd, "", EMPTY_PATH | (unsigned int)AT_RECURSIVE, &attr) < 0
+		   ? -errno
+		   : move(mount_fd, spot);
 }
 
 int graft_mount_attach(struct graft_mounter *mounter, int mount_fd, const struct graft_spot *spot)
@@ -386,14 +395,16 @@ static int mount_and_find(struct search *search, int source_fd, const struct gra
 	return rc;
 }
 
-int graft_mount_bind(struct graft_mounter *mounter, int source_fd, const struct graft_spot *spot, int *ret_mount_fd)
+int graft_mount_bind(struct graft_mounter *mounter, int source_fd, const struct graft_spot *spot, uint32_t flags,
+		     int *ret_mount_fd)
 {
+	uint32_t all = (flags & GRAFT_MOUNT_RECURSIVE) != 0 ? (uint32_t)MS_REC : 0u;
 	struct stat source;
 	struct search search = { .mounter = mounter, .want = &source };
 
 	if (fstat(source_fd, &source) < 0)
 		return -errno;
-	return mount_and_find(&search, source_fd, spot, MS_BIND, NULL, ret_mount_fd);
+	return mount_and_find(&search, source_fd, spot, MS_BIND | all, NULL, ret_mount_fd);
 }
 
 int graft_mount_new_tmpfs(struct graft_mounter *mounter, mode_t mode, uint32_t flags)

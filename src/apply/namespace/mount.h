@@ -75,10 +75,11 @@ void graft_spot_done(struct graft_spot *spot);
 
 /*
  * Make a detached copy of the mount at `path` (a final link is not followed if `nofollow`) or at
- * `fd`. They return a descriptor or -errno.
+ * `fd`; of what is mounted below it as well if `flags` has GRAFT_MOUNT_RECURSIVE. They return a
+ * descriptor or -errno.
  */
-int graft_mount_clone_path(const char *path, bool nofollow);
-int graft_mount_clone_fd(int fd);
+int graft_mount_clone_path(const char *path, bool nofollow, uint32_t flags);
+int graft_mount_clone_fd(int fd, uint32_t flags);
 
 /*
  * Adds flags (enum graft_mount_flag) to those of the mount. An attached mount becomes private. A
@@ -94,11 +95,13 @@ int graft_mount_settle(struct graft_mounter *mounter, int mount_fd, uint32_t fla
  */
 int graft_mount_attach(struct graft_mounter *mounter, int mount_fd, const struct graft_spot *spot);
 /*
- * Bind mounts `source_fd` with mount(2); the source must be in the current mount namespace. Opens
- * the mount's root, still without flags. Returns 0 or -errno; -ESTALE if its name led elsewhere all
- * the time. On failure nothing is mounted.
+ * Bind mounts `source_fd` with mount(2), recursively if `flags` has GRAFT_MOUNT_RECURSIVE; the
+ * source must be in the current mount namespace. Opens the mount's root, still without flags.
+ * Returns 0 or -errno; -ESTALE if its name led elsewhere all the time. On failure nothing is
+ * mounted.
  */
-int graft_mount_bind(struct graft_mounter *mounter, int source_fd, const struct graft_spot *spot, int *ret_mount_fd);
+int graft_mount_bind(struct graft_mounter *mounter, int source_fd, const struct graft_spot *spot, uint32_t flags,
+		     int *ret_mount_fd);
 
 /* Makes a detached, settled, empty tmpfs with flags. Returns a descriptor or -errno. */
 int graft_mount_new_tmpfs(struct graft_mounter *mounter, mode_t mode, uint32_t flags);

@@ -218,7 +218,7 @@ int graft_place_mountpoint(struct graft_place *place, const char *target, bool d
 	return 0;
 }
 
-int graft_place_existing(struct graft_place *place, const char *target, struct graft_spot *ret_spot)
+int graft_place_existing(struct graft_place *place, const char *target, bool directory, struct graft_spot *ret_spot)
 {
 	auto_spot struct graft_spot spot = GRAFT_SPOT_INIT;
 	struct stat st;
@@ -229,8 +229,8 @@ int graft_place_existing(struct graft_place *place, const char *target, struct g
 		return spot.fd;
 	if (fstat(spot.fd, &st) < 0)
 		return -errno;
-	if (S_ISDIR(st.st_mode))
-		return -EISDIR;
+	if (S_ISDIR(st.st_mode) != directory)
+		return directory ? -ENOTDIR : -EISDIR;
 	if (place->want_parents)
 		rc = find_parent(place, target, &spot);
 	if (rc < 0)

@@ -52,8 +52,11 @@ int graft_place_parent(struct graft_place *place, const char *target, enum graft
 /* Opens or creates a mount point, like graft_image_root_mountpoint() but cheaper. */
 int graft_place_mountpoint(struct graft_place *place, const char *target, bool directory, mode_t mode,
 			   struct graft_spot *ret_spot);
-/* Opens an existing object other than a directory. -ENOENT, -ENOTDIR: there is nothing. */
-int graft_place_existing(struct graft_place *place, const char *target, struct graft_spot *ret_spot);
+/*
+ * Opens an existing directory or, without `directory`, anything else. -ENOENT, -ENOTDIR: there is
+ * none.
+ */
+int graft_place_existing(struct graft_place *place, const char *target, bool directory, struct graft_spot *ret_spot);
 /* Creates a directory that stays, unless it exists. */
 int graft_place_directory(struct graft_place *place, const char *target, mode_t mode);
 

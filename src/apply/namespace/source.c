@@ -67,7 +67,7 @@ static int open_or_clone(const struct graft_edit *edit, bool *late, bool *ret_de
 
 	*ret_detached = false;
 	if (!*late) {
-		fd = graft_mount_clone_path(edit->source, nofollow);
+		fd = graft_mount_clone_path(edit->source, nofollow, edit->flags);
 		*ret_detached = fd >= 0;
 		if (fd != -EPERM)
 			return fd;
@@ -140,7 +140,7 @@ int graft_source_bring(struct graft_mounter *mounter, const struct graft_edit *e
 		return -1;
 	if (!graft_mounter_detaches(mounter))
 		return 0;
-	fd = graft_mount_clone_fd(source->fd);
+	fd = graft_mount_clone_fd(source->fd, edit->flags);
 	if (fd < 0)
 		return graft_fail(err, fd == -EPERM ? GRAFT_PERMISSION : GRAFT_MOUNT, -fd, "mount operation failed: %s",
 				  edit->source);

@@ -275,27 +275,36 @@ static int cross_the_line(struct graft_apply *apply, struct graft_error *err)
 	return become_owner(apply, err);
 }
 
+/* Whether the plan mounts a directory that may have libraries, which are there after the edits. */
+static bool mounts_libraries(const struct graft_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_edits; i++)
+		if (graft_edit_mounts_directory(&plan->edits[i]) && (plan->edits[i].flags & GRAFT_MOUNT_NOEXEC) == 0)
+			return true;
+	return false;
+}
+
 /*
  * Mount points change the times of directories, which show whether the cache is up to date, so this
  * precedes all edits unless the cache is rebuilt anyway.
  */
-static int work_out_ldcache(struct graft_apply *apply, const struct graft_namespace_options *options,
+static int work_out_ldcache(struct graft_apply *apply, const struct graft_namespace_options *options, bool rebuild,
 			    struct graft_error *err)
 {
 	const struct graft_edit *edit = graft_plan_find(apply->plan, GRAFT_EDIT_LDCACHE);
 	/* What the plan itself mounts and links comes after this. */
 	bool makes_files = graft_plan_find(apply->plan, GRAFT_EDIT_BIND) ||
 			   graft_plan_find(apply->plan, GRAFT_EDIT_SYMLINK);
-	bool early = options->early || (!options->rebuild_ldcache && makes_files);
+	bool early = options->early || (!rebuild && makes_files);
 	struct graft_loader_additions additions;
 
 	/* musl has no cache, but a rebuild would also include the soname links. */
-	if (!edit || (edit->musl_path_file && !options->rebuild_ldcache))
+	if (!edit || (edit->musl_path_file && !rebuild))
 		return 0;
 	additions = graft_ldcache_additions(edit);
 	return graft_loader_cache_read(&apply->root, &additions,
-				       options->rebuild_ldcache ? GRAFT_LDCACHE_REBUILD : options->ldcache_state, early,
-				       apply->log, apply->arena, &apply->loader, err);
+				       rebuild ? GRAFT_LDCACHE_REBUILD : options->ldcache_state, early, apply->log,
+				       apply->arena, &apply->loader, err);
 }
 
 static int allow_devices(const struct graft_apply *apply, struct graft_cgroup *cgroup, struct graft_error *err)
@@ -359,12 +368,12 @@ static int take_next_step(struct graft_apply *apply, const struct graft_namespac
 static int change_container(struct graft_apply *apply, const struct graft_namespace_options *options,
 			    struct graft_error *err)
 {
-	bool inside;
+	bool rebuild = options->rebuild_ldcache || mounts_libraries(apply->plan), inside;
 
 	if (cross_the_line(apply, err) < 0)
 		return -1;
 	inside = apply->join.inside;
-	if (!options->rebuild_ldcache && work_out_ldcache(apply, options, err) < 0)
+	if (!rebuild && work_out_ldcache(apply, options, rebuild, err) < 0)
 		return graft_in_step(err, GRAFT_STEP_LDCACHE);
 	/* A reader sees the mounts as they were when it started. */
 	graft_budget_dismiss_child(apply->root.budget);
@@ -384,10 +393,11 @@ static int change_container(struct graft_apply *apply, const struct graft_namesp
 			*options->ret_edit = i;
 		return -1;
 	}
-	if (apply_cgroup(apply, options->cgroup, err) < 0)
+	if ((options->cwd && graft_apply_check_later(apply, options->cwd, err) < 0) ||
+	    apply_cgroup(apply, options->cgroup, err) < 0)
 		return -1;
 	if (take_next_step(apply, options, "ldcache", err) < 0 ||
-	    (options->rebuild_ldcache && work_out_ldcache(apply, options, err) < 0) || refresh_ldcache(apply, err) < 0)
+	    (rebuild && work_out_ldcache(apply, options, rebuild, err) < 0) || refresh_ldcache(apply, err) < 0)
 		return graft_in_step(err, GRAFT_STEP_LDCACHE);
 	return 0;
 }
@@ -454,8 +464,6 @@ static int apply_here(const struct graft_plan *plan, const struct graft_target *
 
 		rc = change_container(&apply, options, err);
 		graft_identity_leave(&apply.identity);
-		if (rc == 0 && options->check)
-			rc = options->check(options->check_data, err);
 		if (rc == 0) {
 			graft_seclude_end(&apply.mounter.seclusion, apply.log);
 			rc = graft_join_leave(&apply.join, err);

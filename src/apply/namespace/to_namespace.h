@@ -48,11 +48,11 @@ struct graft_namespace_options {
 	 */
 	enum graft_ldcache_state ldcache_state;
 	/*
-	 * Called last, when all changes are made; -1 with *err set: they are undone. NULL: there is
-	 * nothing to call. Not called for a container in a user namespace that we must join.
+	 * SECURITY: the directory of the container in which its process will start. The low-level
+	 * runtime has yet to make it if it is missing, and the console. GRAFT_UNSAFE: that would be
+	 * in a directory of the host that the plan mounts. NULL: both exist. Borrowed.
 	 */
-	int (*check)(const void *data, struct graft_error *err);
-	const void *check_data; /* borrowed */
+	const char *cwd;
 	/*
 	 * What earlier calls have done to this container: we may write to the mounts that they
 	 * made. NULL = nothing.

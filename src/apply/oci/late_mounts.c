@@ -24,11 +24,7 @@ struct record {
 	size_t n_reasons;
 };
 
-/*
- * BASELINE 5.2: older kernels cannot mount a file of the host in another mount namespace. Who only
- * looks may lack the right to ask.
- */
-static bool can_mount_later(bool only_look)
+bool oci_can_mount_later(bool only_look)
 {
 	struct graft_mounter mounter;
 
@@ -55,16 +51,29 @@ static const char *obstacle_of_mounts(const struct graft_oci_spec *spec, const s
 		return "the root will be read-only";
 	if (graft_oci_has_early_hooks(document))
 		return "a hook may use them";
-	return can_mount_later(options->only_look) ? NULL : "this kernel cannot mount them later";
+	return oci_can_mount_later(options->only_look) ? NULL : "this kernel cannot mount them later";
 }
 
-/* Removes an edit's mount: both point to the plan's strings. */
+/* Whether the low-level runtime would make the edit's mount: both point to the plan's strings. */
+static bool is_mount_of(const struct graft_cdi_mount *mount, const struct graft_edit *edit)
+{
+	return mount->host_path == edit->source && mount->container_path == edit->target;
+}
+
+static bool has_mount_of(const struct graft_cdi_edits *edits, const struct graft_edit *edit)
+{
+	for (size_t i = 0; i < edits->n_mounts; i++)
+		if (is_mount_of(&edits->mounts[i], edit))
+			return true;
+	return false;
+}
+
 static void take_mount_out(const struct graft_edit *edit, struct graft_cdi_edits *edits)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < edits->n_mounts; i++)
-		if (edits->mounts[i].host_path != edit->source || edits->mounts[i].container_path != edit->target)
+		if (!is_mount_of(&edits->mounts[i], edit))
 			edits->mounts[n++] = edits->mounts[i];
 	edits->n_mounts = n;
 }
@@ -131,7 +140,7 @@ int oci_let_mounts_wait(const struct graft_plan *plan, const struct graft_oci_sp
 		const struct graft_edit *edit = &plan->edits[i];
 		const char *why_not = why_none;
 
-		if (edit->kind != GRAFT_EDIT_BIND || edit->type != GRAFT_SOURCE_FILE)
+		if (edit->kind != GRAFT_EDIT_BIND || edit->type != GRAFT_SOURCE_FILE || !has_mount_of(edits, edit))
 			continue;
 		record.n_files++;
 		if (!why_not)

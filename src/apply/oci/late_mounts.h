@@ -12,6 +12,11 @@
 #include "apply/oci/to_oci.h"
 
 /*
+ * BASELINE 5.2: whether the kernel can mount what is the host's in another mount namespace. Who
+ * only looks may lack the right to ask.
+ */
+bool oci_can_mount_later(bool only_look);
+/*
  * Moves mounts of files from `edits` to `later`, as far as that makes no difference to the
  * container, and lists them in the annotation GRAFT_OCI_LATE_MOUNTS. `waits`: other edits may wait.
  * Returns -1 with GRAFT_NO_MEMORY, or if annotations cannot be edited.

@@ -253,8 +253,7 @@ static int add_plan_mounts(struct graft_oci_root *root, const struct graft_plan 
 			return -1;
 	for (size_t i = 0; i < plan->n_edits; i++) {
 		const struct graft_edit *edit = &plan->edits[i];
-		bool directory = edit->kind == GRAFT_EDIT_TMPFS ||
-				 (edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_DIRECTORY);
+		bool directory = edit->kind == GRAFT_EDIT_TMPFS || graft_edit_mounts_directory(edit);
 
 		if (directory &&
 		    !graft_arena_push_string(root->arena, &root->plan_mounts, &root->n_plan_mounts, edit->target))
@@ -519,9 +518,7 @@ const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const str
 int graft_oci_root_apply(struct graft_oci_root *root, const struct graft_plan *plan,
 			 const struct graft_oci_options *options, struct graft_error *err)
 {
-	const struct graft_namespace_options early = {
-		.log = options->log, .early = true, .check = options->check, .check_data = options->check_data
-	};
+	const struct graft_namespace_options early = { .log = options->log, .early = true };
 
 	return graft_apply_to_namespace(plan, &root->target, &early, err);
 }

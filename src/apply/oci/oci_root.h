@@ -83,10 +83,7 @@ bool graft_oci_root_has_program(const struct graft_oci_root *root, const struct 
  */
 const char *graft_oci_root_obstacle_later(struct graft_oci_root *root, const struct graft_oci_spec *spec,
 					  const struct graft_edit *edit, const char *program, bool has_program);
-/*
- * Makes edits that have no obstacle, all or none of them; none as well if options->check, which is
- * called at the end, fails.
- */
+/* Makes edits that have no obstacle, all or none of them. */
 int graft_oci_root_apply(struct graft_oci_root *root, const struct graft_plan *plan,
 			 const struct graft_oci_options *options, struct graft_error *err);
 

@@ -5,6 +5,7 @@
  */
 #include "apply/oci/plan_to_edits.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -220,6 +221,62 @@ int oci_add_rest(const struct graft_edit *edit, struct graft_arena *arena, struc
 	return 0;
 }
 
+/*
+ * SECURITY: a low-level runtime makes mount points, nodes and the working directory wherever links
+ * of the image lead. So that it makes none in a directory of the host, it does not mount any, nor
+ * what the plan mounts in one.
+ */
+static bool belongs_to_directory(const struct graft_plan *plan, const struct graft_edit *edit)
+{
+	if (graft_edit_mounts_directory(edit))
+		return true;
+	for (size_t i = 0; edit->kind == GRAFT_EDIT_BIND && i < plan->n_edits; i++)
+		if (graft_edit_mounts_directory(&plan->edits[i]) &&
+		    graft_path_is_within(edit->target, plan->edits[i].target))
+			return true;
+	return false;
+}
+
+/* The order of paths, and of the plan. */
+static int compare_targets(const void *a, const void *b)
+{
+	const struct graft_edit *const *x = a, *const *y = b;
+	int order = strcmp((*x)->target, (*y)->target);
+
+	return order != 0 ? order : (*x > *y) - (*x < *y);
+}
+
+/*
+ * Adds the directories of the host, and what is mounted in them, as the last edits: what is made
+ * after a directory is mounted could be made in it. A path precedes those below it, and of two
+ * mounts at one path the last remains, as in config.json.
+ */
+static int add_host_directories(const struct graft_plan *plan, struct graft_arena *arena, struct graft_plan *rest)
+{
+	const struct graft_edit **found = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const struct graft_edit **item;
+
+		if (!belongs_to_directory(plan, &plan->edits[i]))
+			continue;
+		item = graft_arena_push(arena, &found, &n, sizeof(*item));
+		if (!item)
+			return -1;
+		*item = &plan->edits[i];
+	}
+	if (n > 1)
+		qsort(found, n, sizeof(*found), compare_targets);
+	for (size_t i = 0; i < n; i++) {
+		bool is_last = i + 1 == n || strcmp(found[i]->target, found[i + 1]->target) != 0;
+
+		if (is_last && oci_add_rest(found[i], arena, rest) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int add_oci_edit(const struct graft_plan *plan, const struct graft_edit *edit,
 			const struct graft_oci_options *options, struct graft_arena *arena,
 			struct graft_cdi_edits *edits, struct graft_plan *rest, struct mount_words *last,
@@ -229,7 +286,8 @@ static int add_oci_edit(const struct graft_plan *plan, const struct graft_edit *
 
 	switch (edit->kind) {
 	case GRAFT_EDIT_BIND:
-		rc = add_mount(edit, arena, edits, last);
+		if (options->mount_directories || !belongs_to_directory(plan, edit))
+			rc = add_mount(edit, arena, edits, last);
 		break;
 	case GRAFT_EDIT_DEVICE:
 		rc = add_oci_node(plan, edit, options, arena, edits);
@@ -266,6 +324,8 @@ int graft_plan_to_edits(const struct graft_plan *plan, const struct graft_oci_op
 	for (size_t i = 0; i < plan->n_edits; i++)
 		if (add_oci_edit(plan, &plan->edits[i], options, arena, &edits, rest, &last, err) < 0)
 			return -1;
+	if (!options->mount_directories && add_host_directories(plan, arena, rest) < 0)
+		return graft_fail_memory(err);
 	graft_cdi_edits_sort(&edits);
 	*ret_edits = edits;
 	*ret_rest = rest->n_edits > 0 ? rest : NULL;

@@ -164,9 +164,16 @@ static int add_plan_arguments(const struct graft_plan *plan, const struct graft_
 	return 0;
 }
 
+static void add_option(struct graft_arena *arena, struct graft_cdi_hook *hook, const char *option, const char *value)
+{
+	(void)graft_arena_push_string(arena, &hook->args, &hook->n_args, option);
+	(void)graft_arena_push_string(arena, &hook->args, &hook->n_args, value);
+}
+
+/* `spec` and `root` NULL: there is no config.json yet. */
 static int add_hook(const struct graft_plan *plan, const struct graft_oci_options *options,
-		    const struct graft_oci_root *root, struct graft_arena *arena, struct graft_cdi_edits *edits,
-		    struct graft_error *err)
+		    const struct graft_oci_spec *spec, const struct graft_oci_root *root, struct graft_arena *arena,
+		    struct graft_cdi_edits *edits, struct graft_error *err)
 {
 	struct graft_cdi_hook *hook = oci_begin_hook(options->hook_path, "apply", arena, edits);
 
@@ -174,10 +181,11 @@ static int add_hook(const struct graft_plan *plan, const struct graft_oci_option
 		return graft_fail_memory(err);
 	if (add_plan_arguments(plan, root, arena, hook, err) < 0)
 		return -1;
-	if (options->hook_root && (!graft_arena_push_string(arena, &hook->args, &hook->n_args, "--rootfs") ||
-				   !graft_arena_push_string(arena, &hook->args, &hook->n_args, options->hook_root)))
-		return graft_fail_memory(err);
-	return 0;
+	if (options->hook_root)
+		add_option(arena, hook, "--rootfs", options->hook_root);
+	if (options->hook_root && spec && spec->cwd && graft_plan_mounts_directory(plan))
+		add_option(arena, hook, "--cwd", spec->cwd);
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 
 int graft_plan_to_adjustment(const struct graft_plan *plan, const struct graft_oci_options *options,
@@ -187,7 +195,7 @@ int graft_plan_to_adjustment(const struct graft_plan *plan, const struct graft_o
 
 	if (graft_plan_to_edits(plan, options, arena, ret_edits, &rest, err) < 0)
 		return -1;
-	return rest ? add_hook(rest, options, NULL, arena, ret_edits, err) : 0;
+	return rest ? add_hook(rest, options, NULL, NULL, arena, ret_edits, err) : 0;
 }
 
 /* ---- edits that wait ---- */
@@ -207,11 +215,28 @@ static bool has_own_dev(const struct graft_oci_spec *spec, struct graft_arena *a
 }
 
 /*
+ * Whether nothing misses a directory of the host while the container is created: no hook, not the
+ * search for the program, and not the process, which is in its working directory from then on. By
+ * then no mount point can be made in a read-only root.
+ */
+static bool may_directory_wait(const struct graft_edit *edit, const struct graft_oci_spec *spec,
+			       const struct graft_oci_root *root, const struct graft_json_document *document)
+{
+	if (spec->root_readonly || graft_oci_has_early_hooks(document) || !oci_can_mount_later(false) ||
+	    graft_path_overlaps_one(edit->target, spec->readonly_paths, spec->n_readonly_paths, root->arena))
+		return false;
+	if (!spec->cwd || graft_path_is_within(spec->cwd, edit->target) ||
+	    (strcmp(spec->cwd, "/") != 0 && graft_image_root_look_plain(&root->target.root, spec->cwd) < 0))
+		return false;
+	return spec->program && graft_oci_root_has_program(root, spec, spec->program);
+}
+
+/*
  * Returns whether the edit can be made a moment later with the same result. By then paths are
  * masked, and the root, the listed paths and tmpfs mounts are read-only if config.json says so.
  */
 static bool may_edit_wait(const struct graft_edit *edit, const struct graft_oci_spec *spec,
-			  const struct graft_oci_root *root, bool own_dev)
+			  const struct graft_oci_root *root, const struct graft_json_document *document, bool own_dev)
 {
 	struct graft_arena *arena = root->arena;
 
@@ -227,6 +252,7 @@ static bool may_edit_wait(const struct graft_edit *edit, const struct graft_oci_
 		       !graft_oci_root_is_covered_below(root, spec, "/dev", edit->target) &&
 		       !graft_path_overlaps_one(edit->target, spec->readonly_paths, spec->n_readonly_paths, arena);
 	case GRAFT_EDIT_BIND:
+		return may_directory_wait(edit, spec, root, document);
 	case GRAFT_EDIT_FILE:
 	case GRAFT_EDIT_TMPFS:
 	case GRAFT_EDIT_DEVICE:
@@ -244,14 +270,15 @@ static bool may_edit_wait(const struct graft_edit *edit, const struct graft_oci_
  * the root would hide it.
  */
 static bool all_may_wait(const struct graft_plan *plan, const struct graft_oci_spec *spec,
-			 const struct graft_oci_root *root, struct graft_arena *arena)
+			 const struct graft_oci_root *root, const struct graft_json_document *document,
+			 struct graft_arena *arena)
 {
 	bool own_dev = has_own_dev(spec, arena);
 
 	if (!spec->new_mount_namespace || root->obstacle || graft_oci_spec_mount_at(spec, "/", arena))
 		return false;
 	for (size_t i = 0; i < plan->n_edits; i++)
-		if (!may_edit_wait(&plan->edits[i], spec, root, own_dev))
+		if (!may_edit_wait(&plan->edits[i], spec, root, document, own_dev))
 			return false;
 	return true;
 }
@@ -336,7 +363,7 @@ static int put_off(const struct graft_plan *later, bool waits, const struct graf
 	if (graft_arena_failed(arena))
 		return graft_fail_memory(err);
 	if (!waits)
-		return add_hook(later, options, root, arena, edits, err);
+		return add_hook(later, options, spec, root, arena, edits, err);
 	/* If the container ends up with another root, the number will not match. */
 	if (fstat(root->target.root.fd, &st) < 0)
 		return graft_fail_errno(err, errno, "path error: %s", spec->root_path);
@@ -367,7 +394,7 @@ static int apply_to_oci(const struct graft_plan *plan, const char *bundle, const
 	/* Without memory a comparison cannot be decided; but then the rest would fail as well. */
 	if (rest && (divide(rest, options, &root, arena, now, later) < 0 || graft_arena_failed(arena)))
 		return graft_fail_memory(err);
-	waits = options->ret_waiting && all_may_wait(later, spec, &root, arena);
+	waits = options->ret_waiting && all_may_wait(later, spec, &root, document, arena);
 	if (options->late_mounts &&
 	    oci_let_mounts_wait(plan, spec, options, &root, waits, document, later, &edits, err) < 0)
 		return -1;
@@ -376,9 +403,7 @@ static int apply_to_oci(const struct graft_plan *plan, const char *bundle, const
 	if (graft_oci_apply_edits(document, &edits, err) < 0)
 		return -1;
 	/* This comes last: its changes are undone if it fails, and nothing after it can fail. */
-	if (now->n_edits > 0 && !options->only_look)
-		return graft_oci_root_apply(&root, now, options, err);
-	return options->check ? options->check(options->check_data, err) : 0;
+	return now->n_edits > 0 && !options->only_look ? graft_oci_root_apply(&root, now, options, err) : 0;
 }
 
 int graft_apply_to_oci(const struct graft_plan *plan, const char *bundle, const struct graft_oci_spec *spec,

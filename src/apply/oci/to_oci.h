@@ -47,9 +47,18 @@ void graft_oci_waiting_done(struct graft_oci_waiting *waiting);
 
 struct graft_oci_options {
 	const char *hook_path; /* absolute path of nvidia-cdi-hook */
-	/* Root directory passed to the hook, absolute; NULL: it reads the OCI state. Borrowed. */
+	/*
+	 * The root, as nvidia-cdi-hook takes it with --rootfs; NULL: it reads the OCI state.
+	 * Borrowed.
+	 */
 	const char *hook_root;
 	bool no_additional_gids; /* features.no-additional-gids-for-device-nodes */
+	/*
+	 * Directories of the host are mounts like files: for engines that apply edits
+	 * themselves, and in a user namespace. Otherwise no low-level runtime mounts them
+	 * (docs/decisions/0024-image-reader.md).
+	 */
+	bool mount_directories;
 	bool no_root_work; /* always leave the root's edits to the hook (for tests, and if the root is not known) */
 	/* Directories that the loader of the container's root searches; 0: unknown. Borrowed. */
 	const char **loader_dirs;
@@ -77,12 +86,6 @@ struct graft_oci_options {
 	 * what would become of the files. `ret_waiting` stays empty.
 	 */
 	bool only_look;
-	/*
-	 * Called last, when the document is edited and the root is changed; -1 with *err set: the
-	 * changes of the root are undone. NULL: there is nothing to call.
-	 */
-	int (*check)(const void *data, struct graft_error *err);
-	const void *check_data; /* borrowed */
 	const struct graft_log *log;
 	/*
 	 * Receives the edits that wait until the container is created; release it with
@@ -103,9 +106,8 @@ int graft_apply_to_oci(const struct graft_plan *plan, const char *bundle, const 
 /*
  * For an engine that takes container edits and has no config.json yet: converts the plan to edits,
  * and what edits cannot express to one createContainer hook. Everything is in the arena or belongs
- * to the plan. Of `options` it uses the hook's path, hook_root and no_additional_gids. Opens
- * nothing. -1: GRAFT_NO_MEMORY; GRAFT_TOO_BIG if the hook's argument would be too long for the
- * kernel.
+ * to the plan. Of `options` it uses the hook's path and no_additional_gids. Opens nothing. -1:
+ * GRAFT_NO_MEMORY; GRAFT_TOO_BIG if the hook's argument would be too long for the kernel.
  */
 int graft_plan_to_adjustment(const struct graft_plan *plan, const struct graft_oci_options *options,
 			     struct graft_arena *arena, struct graft_cdi_edits *ret_edits, struct graft_error *err);

@@ -68,6 +68,7 @@ static int apply_in_container(struct cdi_hook *hook, const struct graft_plan *pl
 		.log = &hook->log,
 		.rebuild_ldcache = rebuild_ldcache,
 		.ret_edit = ret_edit,
+		.cwd = hook->cwd ? hook->cwd : "",
 		.step = enter_cdi_hook_step,
 		.arg = hook,
 	};
@@ -187,6 +188,8 @@ static const struct graft_option options[] = {
 	  .help = "The plan, as printed by 'nvidia-container-cli plan --json'" },
 	{ .name = "plan-file", TEXT, AT(plan_file), .value_name = "FILE",
 	  .help = "File with the plan, if it is too long for an argument" },
+	{ .name = "cwd", TEXT, AT(cwd), .value_name = "DIR",
+	  .help = "Directory of the container in which its process starts; needed with --rootfs" },
 	CDI_HOOK_ROOTFS,
 	CDI_HOOK_CONTAINER_SPEC(true),
 };

@@ -33,9 +33,13 @@
 /* The container's root, and what config.json mounts at its /dev. */
 struct cdi_hook_root {
 	const char *path; /* absolute; NULL until known */
+	bool is_known;    /* as dev and inode; otherwise no mount over it may be of `sources` */
+	dev_t dev;
+	ino_t inode;
 	struct graft_oci_dev oci_dev;
 	const char **sources; /* of all its mounts */
 	size_t n_sources;
+	const char *cwd; /* in which the process will start; NULL: not known */
 };
 
 struct cdi_hook {
@@ -45,14 +49,14 @@ struct cdi_hook {
 	struct graft_arena *arena;
 	struct graft_caps caps;
 	struct graft_budget *budget;     /* CPU time, shared by all hooks of this process */
-	const char *rootfs;              /* absolute path of the container's root, from --rootfs; NULL: not given */
+	const char *rootfs;              /* the container's root, from --rootfs; NULL: not given */
 	struct cdi_hook_root known_root; /* what the state on standard input led to, once it is read */
 	/* Options of the individual hooks. */
 	const char *container_spec; /* file with the OCI state; NULL, "" or "-": standard input */
 	struct graft_strings links, folders, paths, files; /* in the arena */
 	const char *mode, *ldconfig_path;
 	const char *host_driver_version, *host_cuda_version, *compat_root;
-	const char *plan, *plan_file;
+	const char *plan, *plan_file, *cwd;
 	const char *driver_root, *gpu_id;
 };
 
@@ -154,11 +158,13 @@ int cdi_hook_parse_list(void *target, const struct graft_option *option, const c
  * For the hooks that nvidia-container-runtime writes: the container's root, so that the hook need
  * not wait for the state (docs/decisions/0021-no-state.md).
  */
-#define CDI_HOOK_ROOTFS                                                                                           \
-	{                                                                                                         \
-		.name = "rootfs", .argument = GRAFT_OPTION_REQUIRED, .value_name = "DIR",                         \
-		.help = "The container's root, as an absolute path on the host; standard input is then not read", \
-		.parse = graft_option_set_string, .offset = offsetof(struct cdi_hook, rootfs)                     \
+#define CDI_HOOK_ROOTFS                                                                                              \
+	{                                                                                                            \
+		.name = "rootfs", .argument = GRAFT_OPTION_REQUIRED, .value_name = "[DEV:INODE:]DIR",                \
+		.help =                                                                                              \
+		    "The container's root, as an absolute path on the host, and what must be there; standard input " \
+		    "is then not read",                                                                              \
+		.parse = graft_option_set_string, .offset = offsetof(struct cdi_hook, rootfs)                        \
 	}
 
 /*

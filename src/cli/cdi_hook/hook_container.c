@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -87,21 +88,29 @@ static int find_root(struct cdi_hook *hook, const char *bundle, struct cdi_hook_
 	ret_root->path = path[0] == '/' ? graft_arena_strdup(hook->arena, path)
 					: graft_arena_printf(hook->arena, "%s/%s", bundle, path);
 	graft_oci_dev_read(&spec, hook->arena, &ret_root->oci_dev);
-	/* The runtime that asks for a plan has examined the mounts before. */
-	if (!hook->plan && !hook->plan_file) {
-		ret_root->sources = graft_oci_spec_sources(&spec, bundle, hook->arena, &ret_root->n_sources);
-		if (!ret_root->sources)
-			return graft_fail_memory(err);
-	}
-	return ret_root->path ? 0 : graft_fail_memory(err);
+	ret_root->sources = graft_oci_spec_sources(&spec, bundle, hook->arena, &ret_root->n_sources);
+	ret_root->cwd = spec.cwd ? graft_arena_strdup(hook->arena, spec.cwd) : NULL;
+	return ret_root->path && ret_root->sources && !graft_arena_failed(hook->arena) ? 0 : graft_fail_memory(err);
 }
 
-/* The hook was started in a directory of the image, so a relative path is refused. */
-static int check_cdi_hook_rootfs(const char *rootfs, struct graft_error *err)
+/*
+ * Reads DEV:INODE:DIR or DIR. The hook was started in a directory of the image, so a relative path
+ * is refused.
+ */
+static int read_cdi_hook_rootfs(const struct cdi_hook *hook, struct cdi_hook_root *ret_root, struct graft_error *err)
 {
-	if (rootfs[0] == '/')
+	char *end;
+
+	*ret_root = (struct cdi_hook_root){ .path = hook->rootfs, .cwd = hook->cwd };
+	if (hook->rootfs[0] >= '0' && hook->rootfs[0] <= '9') {
+		ret_root->is_known = true;
+		ret_root->dev = (dev_t)strtoumax(hook->rootfs, &end, 10);
+		ret_root->inode = *end == ':' ? (ino_t)strtoumax(end + 1, &end, 10) : 0;
+		ret_root->path = *end == ':' ? end + 1 : end;
+	}
+	if (ret_root->path[0] == '/')
 		return 0;
-	return graft_fail(err, GRAFT_INVALID, 0, "the container's root must be an absolute path: '%s'", rootfs);
+	return graft_fail(err, GRAFT_INVALID, 0, "the container's root must be an absolute path: '%s'", hook->rootfs);
 }
 
 /* Standard input can be read only once; all hooks of a sequence belong to one container. */
@@ -110,11 +119,11 @@ static int find_rootfs(struct cdi_hook *hook, struct cdi_hook_root *ret_root, st
 	struct graft_oci_state state = { .pid = 0 };
 
 	*ret_root = hook->known_root;
-	if (hook->rootfs)
-		*ret_root = (struct cdi_hook_root){ .path = hook->rootfs };
+	if (hook->rootfs && read_cdi_hook_rootfs(hook, ret_root, err) < 0)
+		return -1;
 	if (!state_file(hook) && ret_root->path) {
 		cdi_hook_share_budget(hook, NULL);
-		return check_cdi_hook_rootfs(ret_root->path, err);
+		return 0;
 	}
 	if (read_cdi_hook_state(hook, &state, err) < 0)
 		return graft_wrap(err, "failed to load container state");
@@ -126,6 +135,18 @@ static int find_rootfs(struct cdi_hook *hook, struct cdi_hook_root *ret_root, st
 	return 0;
 }
 
+/* SECURITY: a link of the image may lead a mount over the whole root. */
+static int check_root(const struct cdi_hook_root *root, const struct graft_target *target, struct graft_error *err)
+{
+	struct stat st;
+
+	if (!root->is_known)
+		return graft_target_refuse_volume(target, root->sources, root->n_sources, err);
+	if (fstat(target->root.fd, &st) == 0 && st.st_dev == root->dev && st.st_ino == root->inode)
+		return 0;
+	return graft_fail(err, GRAFT_UNSAFE, 0, "%s is not the root for which the container was prepared", root->path);
+}
+
 int cdi_hook_open(struct cdi_hook *hook, struct graft_target *ret_target, struct graft_error *err)
 {
 	struct cdi_hook_root root;
@@ -133,9 +154,10 @@ int cdi_hook_open(struct cdi_hook *hook, struct graft_target *ret_target, struct
 	if (find_rootfs(hook, &root, err) < 0)
 		return -1;
 	if (graft_target_open(getpid(), false, root.path, hook->budget, &hook->log, ret_target, err) < 0 ||
-	    graft_target_refuse_volume(ret_target, root.sources, root.n_sources, err) < 0)
+	    check_root(&root, ret_target, err) < 0)
 		return graft_wrap(err, "failed to determined container root");
 	ret_target->oci_dev = root.oci_dev;
+	hook->cwd = root.cwd;
 	return 0;
 }
 

@@ -232,6 +232,7 @@ static int configure_in_process(struct hook *h, int argc, char **argv)
 		(void)graft_fail_memory(&err);
 		return fail_hook(h, &err);
 	}
+	h->cli.cwd = h->spec.cwd ? h->spec.cwd : "";
 	h->cli.own_shm = !graft_start_has_default_shm(&h->spec);
 	h->cli.planned = hook_announce_devices;
 	return cli_main(&h->cli, argc, argv);

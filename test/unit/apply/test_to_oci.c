@@ -59,9 +59,10 @@ static void show(const struct graft_cdi_edits *edits, const struct graft_plan *r
 	for (size_t i = 0; i < edits->n_gids; i++)
 		graft_buffer_printf(out, "gid %u\n", edits->gids[i]);
 	for (size_t i = 0; rest && i < rest->n_edits; i++)
-		graft_buffer_printf(out, "rest %s %s%s\n", graft_edit_names[rest->edits[i].kind],
+		graft_buffer_printf(out, "rest %s %s%s%s\n", graft_edit_names[rest->edits[i].kind],
 				    rest->edits[i].target ? rest->edits[i].target : "",
-				    rest->edits[i].conflict == GRAFT_CONFLICT_OVERWRITE ? " overwrites" : "");
+				    rest->edits[i].conflict == GRAFT_CONFLICT_OVERWRITE ? " overwrites" : "",
+				    rest->edits[i].kind == GRAFT_EDIT_BIND ? rest->edits[i].source : "");
 }
 
 static const struct {
@@ -87,6 +88,19 @@ static const struct {
 	  { .log = NULL },
 	  "mount /4 at /a rbind,rprivate\nmount /2 at /b rbind,rprivate\nmount /3 at /a/x rbind,rprivate\n"
 	  "mount /1 at /b/c/a rbind,rprivate\n" },
+	{ "directories of the host, and what is mounted in them, last",
+	  { { .kind = GRAFT_EDIT_BIND, .source = "/1", .target = "/b/c", .type = GRAFT_SOURCE_SOCKET },
+	    { .kind = GRAFT_EDIT_BIND, .source = "/2", .target = "/b", .type = GRAFT_SOURCE_DIRECTORY },
+	    { .kind = GRAFT_EDIT_BIND, .source = "/3", .target = "/bc" },
+	    { .kind = GRAFT_EDIT_BIND, .source = "/4", .target = "/a", .type = GRAFT_SOURCE_DIRECTORY },
+	    { .kind = GRAFT_EDIT_SYMLINK, .target = "/k", .content = "x" },
+	    { .kind = GRAFT_EDIT_BIND, .source = "/5", .target = "/b", .type = GRAFT_SOURCE_DIRECTORY } },
+	  { .log = NULL },
+	  "mount /3 at /bc rbind,rprivate\nrest symlink /k\nrest bind /a/4\nrest bind /b/5\nrest bind /b/c/1\n" },
+	{ "directories of the host for an engine",
+	  { { .kind = GRAFT_EDIT_BIND, .source = "/2", .target = "/b", .type = GRAFT_SOURCE_DIRECTORY } },
+	  { .mount_directories = true },
+	  "mount /2 at /b rbind,rprivate\n" },
 	{ "a node with its rule, wherever that stands",
 	  { { .kind = GRAFT_EDIT_CGROUP, .major = 195, .minor = 1, .access = "rwm" },
 	    { .kind = GRAFT_EDIT_DEVICE,
@@ -783,6 +797,17 @@ static void test_nothing_waits(void **state)
 		.kind = GRAFT_EDIT_SYMLINK, .target = (path), .content = "x" \
 	}
 
+#define PROCESS(cwd, program) \
+	"\"process\":{\"cwd\":\"" cwd "\",\"env\":[\"PATH=/none:/usr/tools\"],\"args\":[\"" program "\"]}"
+#define STARTS(cwd, program, more)                     \
+	"{" PROCESS(cwd, program) "," ROOT MOUNTS(DEV) \
+	NAMESPACE more "}"
+#define GIVEN(path)                                                                                          \
+	{                                                                                                    \
+		.kind = GRAFT_EDIT_BIND, .source = "/tmp", .target = (path), .type = GRAFT_SOURCE_DIRECTORY, \
+		.mode = 0755                                                                                 \
+	}
+
 /* A single reason results in a hook for everything that is left. */
 #define PROGRAM "the low-level runtime may look for this program"
 #define HOOKED  "something else needs a hook"
@@ -876,6 +901,29 @@ static const struct {
 	  "{" ROOT MOUNTS(DEV ",{\"destination\":\"/etc\"}") NAMESPACE "}",
 	  { COVER(PARAMS), { .kind = GRAFT_EDIT_LDCACHE } },
 	  "cover " PARAMS ", ldcache " },
+	/* a directory of the host */
+	{ "a directory", STARTS("/", "sh", ""), { GIVEN("/tmp/x"), COVER(PARAMS) }, "" },
+	{ "a directory, elsewhere than the process",
+	  STARTS("/usr/tools", "/usr/tools/sh", ""),
+	  { GIVEN("/usr/x") },
+	  "" },
+	{ "a directory in which the process starts", STARTS("/tmp/x/y", "sh", ""), { GIVEN("/tmp/x") }, "bind /tmp/x" },
+	{ "a link to where the process starts", STARTS("/link", "sh", ""), { GIVEN("/usr/x") }, "bind /usr/x" },
+	{ "nothing where the process starts", STARTS("/none", "sh", ""), { GIVEN("/tmp/x") }, "bind /tmp/x" },
+	{ "a program that the root lacks", STARTS("/", "shell", ""), { GIVEN("/tmp/x") }, "bind /tmp/x" },
+	{ "nobody says what starts", NULL, { COVER(PARAMS), GIVEN("/tmp/x") }, "cover " PARAMS ", bind /tmp/x" },
+	{ "a hook that may need the directory",
+	  STARTS("/", "sh", ",\"hooks\":{\"createContainer\":[{\"path\":\"/x\",\"args\":[\"x\"]}]}"),
+	  { GIVEN("/tmp/x") },
+	  "?" },
+	{ "a directory, and a root that becomes read-only",
+	  "{" PROCESS("/", "sh") ",\"root\":{\"path\":\"rootfs\",\"readonly\":true}" MOUNTS(DEV) NAMESPACE "}",
+	  { GIVEN("/tmp/x") },
+	  "bind /tmp/x" },
+	{ "a directory, and a list of what becomes read-only",
+	  "{" PROCESS("/", "sh") "," ROOT MOUNTS(DEV) LISTS("", "\"/tmp\""),
+	  { GIVEN("/tmp/x") },
+	  "bind /tmp/x" },
 	/* the root could not be recognised */
 	{ "a root that is not there yet",
 	  "{\"root\":{\"path\":\"missing\"}" MOUNTS(DEV) NAMESPACE "}",
@@ -907,11 +955,15 @@ static void check_waiting_case(size_t i)
 	(void)setup(&state);
 	b = state;
 	put(b, "empty/", NULL);
+	put(b, "rootfs/usr/tools/sh", "x");
+	assert_int_equal(chmod(graft_arena_printf(b->arena, "%s/rootfs/usr/tools/sh", b->top), 0755), 0);
+	put_link(b, "rootfs/link", "usr");
 	memcpy(edits, waiting_cases[i].edits, sizeof(edits));
 	plan = plan_of(edits, GRAFT_COUNT(edits));
 	if (apply(b, &plan, config, (struct graft_oci_options){ .ret_waiting = &waiting }, &text, &err) < 0)
 		fail_msg("%s", err.msg);
-	assert_string_equal(hook_of(b, text), hook);
+	if (hook[0] != '?') /* another hook is the first */
+		assert_string_equal(hook_of(b, text), hook);
 	assert_int_equal(waiting.plan != NULL, hook[0] == '\0');
 	graft_oci_waiting_done(&waiting);
 	(void)teardown(&state);

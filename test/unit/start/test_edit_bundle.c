@@ -310,6 +310,17 @@ static void test_helpers(void **state)
 	}
 }
 
+/* DEV:INODE:PATH; "" for "". */
+static const char *root_argument(const struct world *world, const char *path)
+{
+	struct stat st;
+
+	if (path[0] == '\0')
+		return "";
+	assert_int_equal(stat(path, &st), 0);
+	return graft_arena_printf(world->arena, "%ju:%ju:%s", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, path);
+}
+
 /*
  * Hooks get the root's path as an argument if it is absolute and the low-level runtime is runc
  * itself.
@@ -321,9 +332,9 @@ static void test_hook_root(void **state)
 		const char *root, *bundle, *low_level; /* '@' = the directory; bundle NULL = the working directory */
 		const char *want;
 	} rows[] = {
-		{ "\"path\":\"/r\"", "@b", "@bin/runc", "/r" },
-		{ "\"path\":\"/r\"", "b", "@bin/runc", "/r" },
-		{ "\"path\":\"/r\"", NULL, "@bin/runc", "/r" },
+		{ "\"path\":\"/usr\"", "@b", "@bin/runc", "/usr" },
+		{ "\"path\":\"/usr\"", "b", "@bin/runc", "/usr" },
+		{ "\"path\":\"/usr\"", NULL, "@bin/runc", "/usr" },
 		{ "\"path\":\"rootfs\"", "@b", "@bin/runc", "@b/rootfs" },
 		{ "\"path\":\"../x\"", "@b", "@bin/runc", "@b/../x" },
 		/* the hook could not know what the path is relative to */
@@ -332,11 +343,13 @@ static void test_hook_root(void **state)
 		{ "\"path\":\"rootfs\"", NULL, "@bin/runc", "" },
 		{ "\"path\":\"rootfs\"", "", "@bin/runc", "" },
 		{ "\"path\":\"\"", "@b", "@bin/runc", "" },
+		/* nothing is there to compare with */
+		{ "\"path\":\"/nowhere/rootfs\"", "@b", "@bin/runc", "" },
 		{ "\"readonly\":true", "@b", "@bin/runc", "" },
 		/* a runtime that might take it for a failure */
-		{ "\"path\":\"/r\"", "@b", "@bin/crun", "" },
-		{ "\"path\":\"/r\"", "@b", "@bin/script/runc", "" },
-		{ "\"path\":\"/r\"", "@b", "/nowhere/runc", "" },
+		{ "\"path\":\"/usr\"", "@b", "@bin/crun", "" },
+		{ "\"path\":\"/usr\"", "@b", "@bin/script/runc", "" },
+		{ "\"path\":\"/usr\"", "@b", "/nowhere/runc", "" },
 	};
 	const struct world *world = *state;
 	static const char toml_text[] = "nvidia-ctk.path = \"/opt/hook\"";
@@ -346,6 +359,8 @@ static void test_hook_root(void **state)
 
 	assert_int_equal(graft_toml_parse("/c.toml", toml_text, strlen(toml_text), &toml, NULL), 0);
 	assert_int_equal(graft_config_read(toml, NULL, world->arena, &config, NULL), 0);
+	world_put(world, "b/rootfs/etc/os-release", "", 0644);
+	world_put(world, "x/etc/os-release", "", 0644);
 	world_put_program(world, "bin/runc", true);
 	world_put_program(world, "bin/crun", true);
 	world_put(world, "bin/script/runc", "#!/bin/sh\n", 0755);
@@ -365,7 +380,7 @@ static void test_hook_root(void **state)
 			world->arena, NULL, NULL),
 		    0);
 		print_message("# %s %s %s\n", words[i % GRAFT_COUNT(words)], rows[row].root, bundle ? bundle : "-");
-		assert_string_equal(seen.hook_root, world_text(world, want));
+		assert_string_equal(seen.hook_root, root_argument(world, world_text(world, want)));
 		assert_string_equal(seen.cdi_hook_path, "/opt/hook");
 	}
 	assert_int_equal(fchdir(saved), 0);
