@@ -81,7 +81,8 @@ const char *graft_start_find_image_place(const struct graft_image_root *root, co
 
 const char *graft_start_image_place(const struct graft_image_root *root, const char *path, struct graft_arena *arena)
 {
-	const char *place = root ? graft_start_find_image_place(root, path, arena) : NULL;
+	const char *place = root && !graft_path_is_system(path) ? graft_start_find_image_place(root, path, arena)
+								: NULL;
 
 	return place ? place : path;
 }

@@ -27,7 +27,8 @@ int graft_start_look_at_mounts(struct graft_start *create, struct graft_error *e
 /*
  * Where a path of the image leads, which need not exist: without links. NULL: it leads nowhere, or
  * it cannot be determined. graft_start_image_place() then returns the path itself, and also if
- * `root` is NULL. Paths are absolute and clean; the result may be in the arena.
+ * `root` is NULL, or for a path in /dev, /proc or /sys, which the container's own mounts cover.
+ * Paths are absolute and clean; the result may be in the arena.
  */
 const char *graft_start_find_image_place(const struct graft_image_root *root, const char *path,
 					 struct graft_arena *arena);

@@ -191,7 +191,7 @@ int graft_start_take_host_directories(struct graft_start *create, struct graft_c
 	if (!all)
 		return graft_fail_memory(err);
 	if (!has_directory)
-		return 0;
+		return graft_arena_failed(create->arena) ? graft_fail_memory(err) : 0;
 	if (find_candidate_places(create, edits, all, err) < 0)
 		return -1;
 	for (size_t i = 0; i < edits->n_mounts; i++) {
@@ -337,7 +337,7 @@ static bool is_in_one(const struct graft_plan *plan, const char *const *places, 
 
 /*
  * Finds where each directory of the host, and what is mounted in it, will be. SECURITY: what a link
- * leads over /dev, /proc or /sys keeps its path, by which it is refused later.
+ * leads over /dev, /proc or /sys, or to another name, keeps its path, by which it is refused later.
  */
 static int settle_places(const struct graft_start *create, struct graft_plan *plan, struct graft_error *err)
 {
@@ -365,7 +365,8 @@ static int settle_places(const struct graft_start *create, struct graft_plan *pl
 		if (graft_edit_mounts_directory(edit) &&
 		    (check_hidden(edit, places[i], list, n, err) < 0 || remove_binds(create, edit->target, err) < 0))
 			return -1;
-		if (is_own_place(places[i], list, n))
+		if (is_own_place(places[i], list, n) &&
+		    strcmp(graft_path_name(places[i]), graft_path_name(edit->target)) == 0)
 			edit->target = places[i];
 	}
 	return graft_arena_failed(create->arena) ? graft_fail_memory(err) : 0;

@@ -742,6 +742,31 @@ c = s.accept()[0]; socket.recv_fds(c, 4096, 1)' "$work/console.sock" 2>/dev/null
   done
 }
 
+# Some versions of crun start hooks before they mount.
+@test "hook apply: no directory of the host is mounted before /proc is" {
+  fresh_root small
+  asks jit-cdi .
+  at_hook "" apply --plan "{\"version\": 1, \"edits\": [{\"kind\": \"bind\", \"source\": \"$volume\", \"target\": \"/tmp/shared\", \"type\": \"directory\", \"rule\": \"x\", \"why\": \"x\"}]}"
+  [ "$status" -eq 1 ]
+  grep -qF "the low-level runtime has not mounted /proc yet, so no directory of the host can be given" "$work/said" || die "$(cat "$work/said")"
+  [ ! -e "$root/tmp/shared" ]
+}
+
+# crun makes the root read-only before its hooks.
+@test "cdi, runc and crun: a directory of the host gets its place in a root that will be read-only" {
+  local runtime
+  for runtime in runc crun; do
+    fresh_root small
+    echo of the host >"$volume/exists"
+    shares_directory
+    asks cdi '.root.readonly = true'
+    created_by "$runtime" --pid-file "$work/pid"
+    [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
+    [ "$(seen_by cat /tmp/shared/exists)" = "of the host" ]
+    deleted_by "$runtime"
+  done
+}
+
 # A hook of another maker may need the directory; it precedes it, whatever else is known.
 @test "cdi: a directory of the host is there for the hooks of the specification" {
   fresh_root small
@@ -860,7 +885,7 @@ configured() {
   while read -r at to decoy leads; do
     at=${at/#\/tmp\/shared/$volume}
     case "$at:$to$decoy" in
-    *:/dev | *:/dev/dri | *:/proc | *:/sys/fs | *:/usr/bin | *:/way/*) why="$root$volume to a place that must not be covered" ;;
+    *:/dev | *:/dev/dri* | *:/proc | *:/sys/fs | *:/usr/bin | *:/run/secrets | *:/way/*) why="$root$volume to a place that must not be covered" ;;
     /dev:*) why="$root/dev/nvidiactl outside the mount of the root" ;;
     *) why= ;;
     esac

@@ -221,7 +221,7 @@ env_of() { jq -r '.process.env[]' "$work/bundle-$1/config.json" | grep '^CUDA_MP
     mkdir -p "$root$(dirname "$at")"
     ln -s "$to" "$root$at"
     run container a 'share' '.root.readonly = false'
-    [[ $status -eq 0 || $(cat "$work/a.out") == *@("a link in the image leads /tmp/nvidia-mps to a place that must not be covered"|"/dev of the image is a link")* ]] ||
+    [[ $status -eq 0 || $(cat "$work/a.out") == *@("/tmp/nvidia-mps to a place that must not be covered"|"in a directory of the host, to mount over"|"/dev of the image is a link")* ]] ||
       die "$at -> $to: $(cat "$work/a.out")"
     of_runc delete --force a 2>/dev/null || true
     diff <(echo "$before") <(ls -AR "$table/mps/$(uuid_of 0)"/{pipe,shm}) || die "$at -> $to"

@@ -93,13 +93,23 @@ static int leave_edit_out(const struct graft_apply *apply, const struct graft_ed
  * directory there. Links into it are refused when something is to be created
  * (graft_image_root_may_write()).
  */
+/* A directory of the host keeps its name, so that nothing else that the container gets is in it. */
+static bool is_last_part_link(const struct graft_apply *apply, const struct graft_edit *edit)
+{
+	auto_close int fd = graft_image_root_look(&apply->root, edit->target, O_NOFOLLOW);
+	struct stat st;
+
+	return fd < 0 || fstat(fd, &st) < 0 || S_ISLNK(st.st_mode);
+}
+
 static int check_host_directory(const struct graft_apply *apply, const struct graft_edit *edit, int spot_fd,
 				struct graft_error *err)
 {
 	auto_close int fd = -1;
 	const char *to;
 	int rc = graft_image_root_resolve(&apply->root, edit->target, apply->arena, &to, &fd);
-	bool over = rc == 0 && graft_path_is_system(to);
+	bool over = rc == 0 && (graft_path_is_system(to) ||
+				((edit->flags & GRAFT_MOUNT_RDONLY) == 0 && is_last_part_link(apply, edit)));
 
 	if (rc < 0)
 		return fail_target(apply, edit, rc, err);

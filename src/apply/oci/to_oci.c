@@ -214,6 +214,21 @@ static bool has_own_dev(const struct graft_oci_spec *spec, struct graft_arena *a
 	       !graft_is_in(mount->options, mount->n_options, "rro");
 }
 
+/* Whether the path is in a tmpfs that the low-level runtime makes read-only. */
+static bool is_in_read_only(const struct graft_oci_spec *spec, const char *path, struct graft_arena *arena)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		const struct graft_oci_mount *mount = &spec->mounts[i];
+		const char *place = mount->destination ? graft_path_clean("/", mount->destination, arena) : NULL;
+
+		if (place && graft_path_is_within(path, place) && mount->type && strcmp(mount->type, "tmpfs") == 0 &&
+		    (graft_is_in(mount->options, mount->n_options, "ro") ||
+		     graft_is_in(mount->options, mount->n_options, "rro")))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Whether nothing misses a directory of the host while the container is created: no hook, not the
  * search for the program, and not the process, which is in its working directory from then on. By
@@ -222,7 +237,8 @@ static bool has_own_dev(const struct graft_oci_spec *spec, struct graft_arena *a
 static bool may_directory_wait(const struct graft_edit *edit, const struct graft_oci_spec *spec,
 			       const struct graft_oci_root *root, const struct graft_json_document *document)
 {
-	if (spec->root_readonly || graft_oci_has_early_hooks(document) || !oci_can_mount_later(false) ||
+	if (spec->root_readonly || is_in_read_only(spec, edit->target, root->arena) ||
+	    graft_oci_has_early_hooks(document) || !oci_can_mount_later(false) ||
 	    graft_path_overlaps_one(edit->target, spec->readonly_paths, spec->n_readonly_paths, root->arena))
 		return false;
 	if (!spec->cwd || graft_path_is_within(spec->cwd, edit->target) ||
@@ -375,6 +391,36 @@ static int put_off(const struct graft_plan *later, bool waits, const struct graf
 	return waiting->plan ? 0 : graft_fail_memory(err);
 }
 
+static bool is_in_mount(const struct graft_oci_spec *spec, const char *path, struct graft_arena *arena)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		const char *place = spec->mounts[i].destination
+					? graft_path_clean("/", spec->mounts[i].destination, arena)
+					: "/";
+
+		if (!place || (strcmp(place, "/") != 0 && graft_path_is_within(path, place)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Makes missing mount points of directories while the root can be written: QUIRK: crun makes it
+ * read-only before its hooks. What cannot be made now is left to the hook, which says why.
+ */
+static void make_places(const struct graft_plan *later, const struct graft_oci_spec *spec, struct graft_oci_root *root)
+{
+	for (size_t i = 0; spec->root_readonly && !root->obstacle && i < later->n_edits; i++) {
+		const struct graft_edit *edit = &later->edits[i];
+		auto_close int fd = -1;
+
+		if (graft_edit_mounts_directory(edit) && !is_in_mount(spec, edit->target, root->arena) &&
+		    graft_image_root_look_plain(&root->target.root, edit->target) == -ENOENT)
+			(void)graft_image_root_mkdir(&root->target.root, edit->target, edit->mode, GRAFT_IMAGE_CONTENT,
+						     NULL, &fd);
+	}
+}
+
 static int apply_to_oci(const struct graft_plan *plan, const char *bundle, const struct graft_oci_spec *spec,
 			const struct graft_oci_options *options, struct graft_arena *arena,
 			struct graft_json_document *document, struct graft_error *err)
@@ -398,6 +444,8 @@ static int apply_to_oci(const struct graft_plan *plan, const char *bundle, const
 	if (options->late_mounts &&
 	    oci_let_mounts_wait(plan, spec, options, &root, waits, document, later, &edits, err) < 0)
 		return -1;
+	if (!options->only_look)
+		make_places(later, spec, &root);
 	if (!options->only_look && put_off(later, waits, spec, options, &root, arena, &edits, err) < 0)
 		return -1;
 	if (graft_oci_apply_edits(document, &edits, err) < 0)

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/option_rows.h"
 #include "base/root.h"
+#include "base/sys.h"
 #include "cli/cdi_hook/cdi_hook.h"
 #include "image/inspect.h"
 #include "plan/loader_search.h"
@@ -164,6 +165,24 @@ static int look_again(struct cdi_hook *hook, const struct graft_target *target, 
 	return 0;
 }
 
+/*
+ * SECURITY: what is mounted after a directory of the host could be made in it. QUIRK: some versions
+ * of crun, before August 2026, start these hooks before they mount.
+ */
+static int check_mounted(const struct cdi_hook *hook, const struct graft_target *target, const struct graft_plan *plan,
+			 struct graft_error *err)
+{
+	auto_close int fd = -1;
+
+	if (!hook->has_proc || !graft_plan_mounts_directory(plan))
+		return 0;
+	fd = graft_image_root_look(&target->root, "/proc", O_NOFOLLOW);
+	if (fd >= 0 && graft_is_on_procfs(fd))
+		return 0;
+	return graft_fail(err, GRAFT_UNSUPPORTED, 0,
+			  "the low-level runtime has not mounted /proc yet, so no directory of the host can be given");
+}
+
 static int apply_plan(void *context, struct graft_error *err)
 {
 	struct cdi_hook *hook = context;
@@ -173,6 +192,8 @@ static int apply_plan(void *context, struct graft_error *err)
 
 	if (rc == 0)
 		rc = cdi_hook_open(hook, &target, err);
+	if (rc == 0)
+		rc = check_mounted(hook, &target, plan, err);
 	if (rc == 0)
 		rc = look_again(hook, &target, plan, err);
 	if (rc == 0)

@@ -40,6 +40,7 @@ struct cdi_hook_root {
 	const char **sources; /* of all its mounts */
 	size_t n_sources;
 	const char *cwd; /* in which the process will start; NULL: not known */
+	bool has_proc;   /* a file system is mounted at /proc */
 };
 
 struct cdi_hook {
@@ -57,6 +58,7 @@ struct cdi_hook {
 	const char *mode, *ldconfig_path;
 	const char *host_driver_version, *host_cuda_version, *compat_root;
 	const char *plan, *plan_file, *cwd;
+	bool has_proc; /* config.json was read, and mounts something at /proc */
 	const char *driver_root, *gpu_id;
 };
 

@@ -89,6 +89,7 @@ static int find_root(struct cdi_hook *hook, const char *bundle, struct cdi_hook_
 					: graft_arena_printf(hook->arena, "%s/%s", bundle, path);
 	graft_oci_dev_read(&spec, hook->arena, &ret_root->oci_dev);
 	ret_root->sources = graft_oci_spec_sources(&spec, bundle, hook->arena, &ret_root->n_sources);
+	ret_root->has_proc = graft_oci_spec_mount_at(&spec, "/proc", hook->arena) != NULL;
 	ret_root->cwd = spec.cwd ? graft_arena_strdup(hook->arena, spec.cwd) : NULL;
 	return ret_root->path && ret_root->sources && !graft_arena_failed(hook->arena) ? 0 : graft_fail_memory(err);
 }
@@ -158,6 +159,7 @@ int cdi_hook_open(struct cdi_hook *hook, struct graft_target *ret_target, struct
 		return graft_wrap(err, "failed to determined container root");
 	ret_target->oci_dev = root.oci_dev;
 	hook->cwd = root.cwd;
+	hook->has_proc = root.has_proc;
 	return 0;
 }
 

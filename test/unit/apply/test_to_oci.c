@@ -920,6 +920,11 @@ static const struct {
 	  "{" PROCESS("/", "sh") ",\"root\":{\"path\":\"rootfs\",\"readonly\":true}" MOUNTS(DEV) NAMESPACE "}",
 	  { GIVEN("/tmp/x") },
 	  "bind /tmp/x" },
+	{ "a directory in a tmpfs that becomes read-only",
+	  "{" PROCESS("/", "sh") "," ROOT MOUNTS(
+	      DEV ",{\"destination\":\"/tmp/\",\"type\":\"tmpfs\",\"options\":[\"ro\"]}") NAMESPACE "}",
+	  { GIVEN("/tmp/x") },
+	  "bind /tmp/x" },
 	{ "a directory, and a list of what becomes read-only",
 	  "{" PROCESS("/", "sh") "," ROOT MOUNTS(DEV) LISTS("", "\"/tmp\""),
 	  { GIVEN("/tmp/x") },
