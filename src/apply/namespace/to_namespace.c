@@ -275,11 +275,15 @@ static int cross_the_line(struct graft_apply *apply, struct graft_error *err)
 	return become_owner(apply, err);
 }
 
-/* Whether the plan mounts a directory that may have libraries, which are there after the edits. */
+/*
+ * Whether the plan mounts a directory that may have libraries, which are there after the edits: one
+ * of a CSV file. Those of the driver, firmware and sockets, have none.
+ */
 static bool mounts_libraries(const struct graft_plan *plan)
 {
 	for (size_t i = 0; i < plan->n_edits; i++)
-		if (graft_edit_mounts_directory(&plan->edits[i]) && (plan->edits[i].flags & GRAFT_MOUNT_NOEXEC) == 0)
+		if (graft_edit_mounts_directory(&plan->edits[i]) &&
+		    (plan->edits[i].flags & (GRAFT_MOUNT_RECURSIVE | GRAFT_MOUNT_NOEXEC)) == GRAFT_MOUNT_RECURSIVE)
 			return true;
 	return false;
 }
