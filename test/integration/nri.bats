@@ -33,15 +33,15 @@ answers() {
 }
 field() { jq --raw-output ".$1" <<<"$result"; }
 
-@test "two GPUs, within a millisecond, in frames of at most 4096 bytes" {
+@test "two GPUs, in the time of two starts of /bin/true, in frames of at most 4096 bytes" {
   printf '[nri]\nenvironment = "accept"\n' | config_toml
   answers 1000 NVIDIA_VISIBLE_DEVICES=2,5
   [ "$(field given)" -eq 1000 ]
   [ "$(field devices)" -ge 5 ]
   [ "$(field hooks)" -eq 1 ]
   [ "$(field longest_frame)" -eq 4096 ]
-  # With the engine's own time. On a machine that does nothing else, nine hundred and ninety of a thousand are below that, too.
-  [ "$(field median_us)" -lt 1000 ]
+  # With the engine's own time. On a machine that does nothing else, that is below a millisecond, as is the 99th percentile.
+  [ "$(field median_us)" -lt "$((2 * $(field unit_us)))" ]
   [ -z "${GRAFT_NRI_P99_US:-}" ] || [ "$(field p99_us)" -lt "$GRAFT_NRI_P99_US" ]
 }
 
