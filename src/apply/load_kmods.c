@@ -275,9 +275,22 @@ static bool has_kmod_file(const struct kmods *kmods, const char *path)
 	return graft_root_has(&kmods->root, path, 0) || graft_root_has(&kmods->host, path, 0);
 }
 
+/* Whether a GPU has MIG instances: procfs has a directory for each that exists. */
+static bool has_instances(struct kmods *kmods, int gpu)
+{
+	const struct graft_root *roots[] = { &kmods->root, &kmods->host };
+	const char *path = graft_arena_printf(kmods->arena, CAPABILITIES "/gpu%d/mig", gpu);
+	const char **names;
+	size_t n = 0;
+
+	for (size_t i = 0; path && n == 0 && i < GRAFT_COUNT(roots); i++)
+		(void)graft_root_list(roots[i], path, DEVICES_MAX, kmods->arena, &names, &n, NULL);
+	return n > 0;
+}
+
 /*
- * The table lists all possible instances; nodes are made for existing ones. Stops at the first
- * failure.
+ * The table lists all possible instances of 32 GPUs, GPU by GPU, 135 of each; nodes are made for
+ * existing ones. Stops at the first failure.
  */
 static void make_mig_nodes(struct kmods *kmods)
 {
@@ -285,6 +298,8 @@ static void make_mig_nodes(struct kmods *kmods)
 	const char *text;
 	size_t length, n;
 	uint32_t major;
+	int gpu = -1;
+	bool instances = false; /* of gpu */
 
 	if (read_kmod_file(kmods, MIG_MINORS, &text, &length) < 0 ||
 	    graft_procfs_mig_minors(text, length, kmods->arena, &items, &n) < 0)
@@ -295,6 +310,12 @@ static void make_mig_nodes(struct kmods *kmods)
 		const char *capability, *path;
 
 		if (items[i].gpu >= 0 && (unsigned int)items[i].gpu >= kmods->n_functions)
+			continue;
+		if (items[i].gpu >= 0 && items[i].gpu != gpu) {
+			gpu = items[i].gpu;
+			instances = has_instances(kmods, gpu);
+		}
+		if (items[i].gpu >= 0 && !instances)
 			continue;
 		capability = capability_path(kmods, &items[i]);
 		if (!capability || !has_kmod_file(kmods, capability))

@@ -337,3 +337,38 @@ nvidia5
 nvidiactl
 ModifyDeviceFiles: 0" ] || { echo "$output"; return 1; }
 }
+
+# The driver's table has 135 possible instances of each of 32 GPUs.
+@test "--load-kmods looks for MIG instances only on GPUs that have some" {
+  local driver=$BATS_TEST_TMPDIR/driver gpu gi ci minor=3 table=$BATS_TEST_TMPDIR/table
+  mkdir -p "$driver"/{dev,proc/driver/{nvidia,nvidia-caps}}
+  printf '%s 1 0 - Live 0x0\n' nvidia nvidia_uvm nvidia_modeset >"$driver/proc/modules"
+  printf 'Character devices:\n195 nvidia\n234 nvidia-caps\n510 nvidia-uvm\n\nBlock devices:\n' >"$driver/proc/devices"
+  printf 'ModifyDeviceFiles: 1\n' >"$driver/proc/driver/nvidia/params"
+  for gpu in {0..31}; do
+    for gi in {0..14}; do
+      echo "gpu$gpu/gi$gi/access $((minor++))"
+      for ci in {0..7}; do echo "gpu$gpu/gi$gi/ci$ci/access $((minor++))"; done
+    done
+  done >"$table"
+  printf 'config 1\nmonitor 2\n' | cat - "$table" >"$driver/proc/driver/nvidia-caps/mig-minors"
+  for gpu in {0..7}; do
+    mkdir -p "$driver/sys/bus/pci/devices/0000:0$gpu:00.0" "$driver/proc/driver/nvidia/capabilities/gpu$gpu/mig"
+    echo 0x10de >"$driver/sys/bus/pci/devices/0000:0$gpu:00.0/vendor"
+    echo 0x030200 >"$driver/sys/bus/pci/devices/0000:0$gpu:00.0/class"
+  done
+  mkdir -p "$driver/proc/driver/nvidia/capabilities/gpu5/mig/gi7/ci0"
+  printf 'DeviceFileMinor: 0\nDeviceFileMode: 292\nDeviceFileModify: 1\n' |
+    tee "$driver/proc/driver/nvidia/capabilities/gpu5/mig/gi7/access" >"$driver/proc/driver/nvidia/capabilities/gpu5/mig/gi7/ci0/access"
+  # There is no library of a driver: it fails after that.
+  run strace -f -e trace=openat2 -o "$BATS_TEST_TMPDIR/trace" "$cli" --root="$driver" --load-kmods info
+  for ci in gi7 gi7/ci0; do
+    minor=$(sed -n "s,^gpu5/$ci/access ,,p" "$table")
+    [ "$(stat -c %a:%t:%T "$driver/dev/nvidia-caps/nvidia-cap$minor")" = "444:$(printf 'ea:%x' "$minor")" ]
+  done
+  [ "$(find "$driver/dev/nvidia-caps" -type c | wc -l)" -eq 2 ]
+  [ -c "$driver/dev/nvidia7" ]
+  grep -c capabilities/gpu "$BATS_TEST_TMPDIR/trace"
+  [ "$(grep -c 'capabilities/gpu5/' "$BATS_TEST_TMPDIR/trace")" -lt 300 ]
+  [ "$(grep -c 'capabilities/gpu[0-46-9]' "$BATS_TEST_TMPDIR/trace")" -le 14 ]
+}
