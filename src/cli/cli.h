@@ -53,6 +53,7 @@ struct cli {
 	const char **sources;         /* what the container's config.json mounts, if that was read */
 	size_t n_sources;
 	const char *cwd;                   /* in which its process will start, if that was read */
+	bool hooks_follow;                 /* its config.json has hooks that run later */
 	bool own_shm;                      /* it was given a /dev/shm */
 	const struct graft_config *config; /* the caller has read it; NULL: read it if there is a claim */
 	struct graft_log_file log_file;    /* valid while a debug log is open */

@@ -165,6 +165,7 @@ static int configure_container(struct configuration *c)
 	struct graft_namespace_options namespace_options = {
 		.cgroup = &c->cgroup,
 		.cwd = c->cli->cwd,
+		.hooks_follow = c->cli->hooks_follow,
 		.step = enter_configure_step,
 		.arg = c->cli,
 	};

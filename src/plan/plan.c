@@ -131,6 +131,12 @@ bool graft_edit_mounts_directory(const struct graft_edit *edit)
 	return edit->kind == GRAFT_EDIT_BIND && edit->type == GRAFT_SOURCE_DIRECTORY;
 }
 
+bool graft_edit_mounts_libraries(const struct graft_edit *edit)
+{
+	return graft_edit_mounts_directory(edit) &&
+	       (edit->flags & (GRAFT_MOUNT_RECURSIVE | GRAFT_MOUNT_NOEXEC)) == GRAFT_MOUNT_RECURSIVE;
+}
+
 bool graft_plan_mounts_directory(const struct graft_plan *plan)
 {
 	for (size_t i = 0; i < plan->n_edits; i++)

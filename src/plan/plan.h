@@ -156,6 +156,11 @@ struct graft_plan *graft_plan_free(struct graft_plan *plan);
 /* Whether the edit mounts a directory of the host, and whether one of a plan's does. */
 bool graft_edit_mounts_directory(const struct graft_edit *edit);
 bool graft_plan_mounts_directory(const struct graft_plan *plan);
+/*
+ * Whether the edit mounts a directory that may have libraries: one of a CSV file or a
+ * specification, with what is mounted in it. Those of the driver, firmware and sockets, have none.
+ */
+bool graft_edit_mounts_libraries(const struct graft_edit *edit);
 /* Returns the first edit of a kind, or NULL. */
 const struct graft_edit *graft_plan_find(const struct graft_plan *plan, enum graft_edit_kind kind);
 /* Appends the JSON form; equal values give equal bytes. */

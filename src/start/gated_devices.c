@@ -46,8 +46,8 @@ static void keep_gates(struct graft_plan *plan)
 	plan->n_grants = 0;
 }
 
-static int plan_gates(const struct graft_inventory *inventory, uint32_t gates, struct graft_plan **ret_plan,
-		      struct graft_error *err)
+static int make_gates_plan(const struct graft_inventory *inventory, uint32_t gates, struct graft_plan **ret_plan,
+			   struct graft_error *err)
 {
 	const struct graft_policy policy = { .style = GRAFT_STYLE_OCI };
 	struct graft_selection selection = { .n_gpus = 0 };
@@ -64,22 +64,30 @@ static int plan_gates(const struct graft_inventory *inventory, uint32_t gates, s
 	return rc;
 }
 
-int graft_start_give_gates(struct graft_start *create, struct graft_error *err)
+int graft_start_plan_gates(const struct graft_start *create, struct graft_plan **ret_plan, struct graft_error *err)
 {
 	uint32_t gates = gates_of(create->container);
 	struct graft_inventory *inventory = NULL;
-	struct graft_plan *plan = NULL;
 	int rc;
 
+	*ret_plan = NULL;
 	if (gates == 0)
 		return 0;
 	rc = discover_gates(create, gates, &inventory, err);
 	if (rc == 0)
-		rc = plan_gates(inventory, gates, &plan, err);
-	if (rc == 0 && plan->n_edits > 0)
+		rc = make_gates_plan(inventory, gates, ret_plan, err);
+	(void)graft_inventory_free(inventory);
+	return rc;
+}
+
+int graft_start_give_gates(struct graft_start *create, struct graft_error *err)
+{
+	struct graft_plan *plan;
+	int rc = graft_start_plan_gates(create, &plan, err);
+
+	if (rc == 0 && plan && plan->n_edits > 0)
 		rc = graft_start_give(create, plan, NULL, create->log, err);
 	(void)graft_plan_free(plan);
-	(void)graft_inventory_free(inventory);
 	return rc;
 }
 

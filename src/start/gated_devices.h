@@ -12,10 +12,14 @@
 #include "start/start.h"
 
 /*
- * Adds the nodes and files of NVIDIA_GDS, NVIDIA_MOFED, NVIDIA_GDRCOPY and NVIDIA_NVSWITCH, as far
- * as the container requests them. A host without such devices is not an error. -1: as
- * graft_host_discover(), graft_plan_make() and graft_start_give().
+ * Plans the nodes and files of NVIDIA_GDS, NVIDIA_MOFED, NVIDIA_GDRCOPY and NVIDIA_NVSWITCH, as far
+ * as the container requests them. A host without such devices is not an error. The caller frees
+ * *ret_plan, which is NULL if none is requested. -1: as graft_host_discover() and
+ * graft_plan_make().
  */
+int graft_start_plan_gates(const struct graft_start *create, struct graft_plan **ret_plan, struct graft_error *err);
+
+/* Plans and gives them. -1: as graft_start_plan_gates() and graft_start_give(). */
 int graft_start_give_gates(struct graft_start *create, struct graft_error *err);
 
 /*

@@ -245,6 +245,7 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 	const struct graft_oci_options options = {
 		.hook_path = create->cdi_hook_path,
 		.hook_root = create->hook_root,
+		.hooks_follow = create->hooks_follow,
 		.no_additional_gids = create->config->features.no_additional_gids_for_device_nodes,
 		.mount_directories = graft_start_binds_nodes(create),
 		.loader_dirs = loader_dirs,
@@ -262,7 +263,7 @@ int graft_start_give(struct graft_start *create, const struct graft_plan *plan, 
 
 	if (n_loader_dirs > 0 && !loader_dirs)
 		return graft_fail_memory(err);
-	plan = graft_start_add_host_mounts(create, plan, err);
+	plan = graft_start_join_edits(create, plan, err);
 	if (!plan)
 		return -1;
 	log_plan(create->log, plan);

@@ -44,7 +44,7 @@ uint32_t graft_start_disabled_hooks(const struct graft_start *create);
 bool graft_start_binds_nodes(const struct graft_start *create);
 
 /*
- * Logs each decision, links the nodes, adds create->host_mounts, edits the document and the root of
+ * Logs each decision, links the nodes, adds create->edits, edits the document and the root of
  * the container; fails as apply/oci/to_oci.h and host_mounts.h do. `image`: what is known of the
  * root, NULL = it was not examined. `detail`: log for the progress of the edits; NULL = none. A
  * link that cannot be made is only a warning. If create->comes_back, create->waiting receives the

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/budget.h"
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/strings.h"
@@ -40,15 +41,12 @@ static bool is_compat_folder(const struct graft_image *image, const char *folder
 	return false;
 }
 
-/*
- * Where the low-level runtime will put a mount. A path that does not exist yet has no links to
- * follow.
- */
+/* Where a mount will be. */
 static const char *resolve_place(const struct graft_image_root *root, const char *place, struct graft_arena *arena)
 {
-	const char *clean = place ? graft_path_clean("/", place, arena) : "/", *resolved;
+	const char *clean = graft_path_clean("/", place ? place : "/", arena);
 
-	return clean && graft_image_root_resolve(root, clean, arena, &resolved, NULL) == 0 ? resolved : clean;
+	return clean ? graft_start_image_place(root, clean, arena) : NULL;
 }
 
 static bool is_volume_at(const struct graft_start *create, const char *folder)
@@ -86,35 +84,25 @@ static bool has_new_folder(const struct graft_start *create, const struct graft_
 }
 
 /*
- * Whether the path is in a tree where no image keeps its libraries. The image may still have links
- * that lead out of it.
- */
-static bool is_elsewhere(const char *place)
-{
-	static const char *const trees[] = { "/tmp", "/run", "/var/run", "/dev", "/proc", "/sys" };
-
-	for (size_t i = 0; i < GRAFT_COUNT(trees); i++)
-		if (graft_path_is_within(place, trees[i]))
-			return true;
-	return false;
-}
-
-/*
  * Whether the specification mounts a whole directory where the loader searches: its content is only
  * known once it is mounted.
  */
 static bool has_mounted_folder(const struct graft_image_root *root, const struct graft_mounted_libraries *libraries,
 			       const char *const *folders, size_t n_folders, struct graft_arena *arena)
 {
-	for (size_t i = 0; i < libraries->n_directories; i++) {
-		const char *place = resolve_place(root, libraries->directories[i], arena);
+	const char **places = graft_arena_list(arena, libraries->n_directories, sizeof(*places));
 
-		for (size_t j = 0; place && j < n_folders; j++) {
-			const char *folder = is_elsewhere(place) ? folders[j] : resolve_place(root, folders[j], arena);
+	for (size_t i = 0; places && i < libraries->n_directories; i++)
+		places[i] = resolve_place(root, libraries->directories[i], arena);
+	for (size_t j = 0; places && j < n_folders && libraries->n_directories > 0; j++) {
+		const char *folder = resolve_place(root, folders[j], arena);
 
-			if (folder && graft_path_is_within(folder, place))
+		/* Until it is known, the hooks have to find out. */
+		if (graft_budget_is_spent(root->budget))
+			return true;
+		for (size_t i = 0; folder && i < libraries->n_directories; i++)
+			if (places[i] && graft_path_is_within(folder, places[i]))
 				return true;
-		}
 	}
 	return false;
 }

@@ -90,6 +90,28 @@ struct candidate {
 	bool possible, taken;
 };
 
+/* Where a mount is, and where it will be. */
+struct located {
+	const char *given, *place; /* clean; place NULL: not a mount */
+	bool is_directory;         /* of the host */
+};
+
+/* What is mounted in a directory of the host is there, whatever the image has at this path. */
+static int move_with_directories(struct located *all, size_t n, struct graft_arena *arena, struct graft_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct located *outer = &all[i];
+
+		for (size_t j = 0; all[i].place && j < n; j++)
+			if (all[j].is_directory && graft_path_is_within(outer->given, all[j].given))
+				outer = &all[j];
+		if (outer != &all[i] && outer->place)
+			all[i].place = graft_arena_printf(arena, "%s%s", outer->place,
+							  all[i].given + strlen(outer->given));
+	}
+	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
+}
+
 static bool is_directory_candidate(const struct candidate *candidate)
 {
 	return candidate->possible && candidate->edit.type == GRAFT_SOURCE_DIRECTORY;
@@ -141,20 +163,30 @@ static int find_candidate_places(const struct graft_start *create, const struct 
 {
 	auto_image_root struct graft_image_root root = GRAFT_IMAGE_ROOT_INIT;
 	const struct graft_oci_spec *spec = create->spec;
+	struct located *located = graft_arena_list(create->arena, edits->n_mounts, sizeof(*located));
 	int rc = graft_start_open_image(create, &root, err);
 
+	if (!located)
+		return graft_fail_memory(err);
 	if (rc < 0)
 		return -1;
 	for (size_t i = 0; i < edits->n_mounts; i++) {
 		const char *given = graft_path_clean("/", edits->mounts[i].container_path, create->arena);
 
-		all[i].place = given ? graft_start_image_place(rc > 0 ? &root : NULL, given, create->arena) : NULL;
-		if (!all[i].place || graft_arena_failed(create->arena))
+		if (!given)
 			return graft_fail_memory(err);
 		if (is_directory_candidate(&all[i]) &&
 		    graft_path_overlaps_one(given, spec->masked_paths, spec->n_masked_paths, create->arena))
 			all[i].possible = false;
+		located[i] = (struct located){ .given = given,
+					       .place = graft_start_image_place(rc > 0 ? &root : NULL, given,
+										create->arena),
+					       .is_directory = is_directory_candidate(&all[i]) };
 	}
+	if (move_with_directories(located, edits->n_mounts, create->arena, err) < 0)
+		return -1;
+	for (size_t i = 0; i < edits->n_mounts; i++)
+		all[i].place = located[i].place;
 	return 0;
 }
 
@@ -163,12 +195,12 @@ static int resolve_sources(struct graft_start *create, struct graft_error *err)
 {
 	auto_root struct graft_root host = GRAFT_ROOT_INIT;
 
-	if (create->n_host_mounts == 0)
+	if (create->n_edits == 0)
 		return 0;
 	if (graft_root_open(&host, "/", err) < 0)
 		return -1;
-	for (size_t i = 0; i < create->n_host_mounts; i++) {
-		struct graft_edit *edit = &create->host_mounts[i];
+	for (size_t i = 0; i < create->n_edits; i++) {
+		struct graft_edit *edit = &create->edits[i];
 		const char *resolved;
 
 		if (edit->type == GRAFT_SOURCE_FILE &&
@@ -202,16 +234,12 @@ int graft_start_take_host_directories(struct graft_start *create, struct graft_c
 		take_what_is_in(&all[i], all, edits->n_mounts);
 	}
 	for (size_t i = 0; i < edits->n_mounts; i++) {
-		struct graft_edit *edit;
-
 		if (!all[i].taken) {
 			edits->mounts[n++] = edits->mounts[i];
 			continue;
 		}
-		edit = graft_arena_push(create->arena, &create->host_mounts, &create->n_host_mounts, sizeof(*edit));
-		if (!edit)
-			return graft_fail_memory(err);
-		*edit = all[i].edit;
+		if (graft_start_add_edits(create, &all[i].edit, 1, err) < 0)
+			return -1;
 	}
 	edits->n_mounts = n;
 	return resolve_sources(create, err);
@@ -219,21 +247,33 @@ int graft_start_take_host_directories(struct graft_start *create, struct graft_c
 
 /* ---- to a plan ---- */
 
+int graft_start_add_edits(struct graft_start *create, const struct graft_edit *edits, size_t n, struct graft_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct graft_edit *edit = graft_arena_push(create->arena, &create->edits, &create->n_edits,
+							   sizeof(*edit));
+
+		if (!edit)
+			return graft_fail_memory(err);
+		*edit = edits[i];
+	}
+	return 0;
+}
+
 /* Copies the plan, with room for the mounts that are added. */
 static struct graft_plan *join_plan(const struct graft_start *create, const struct graft_plan *plan)
 {
 	struct graft_plan *whole = graft_arena_memdup(create->arena, plan, sizeof(*plan));
-	struct graft_edit *edits = graft_arena_list(create->arena, plan->n_edits + create->n_host_mounts,
-						    sizeof(*edits));
+	struct graft_edit *edits = graft_arena_list(create->arena, plan->n_edits + create->n_edits, sizeof(*edits));
 
 	if (!whole || !edits)
 		return NULL;
 	for (size_t i = 0; i < plan->n_edits; i++)
 		edits[i] = plan->edits[i];
-	for (size_t i = 0; i < create->n_host_mounts; i++)
-		edits[plan->n_edits + i] = create->host_mounts[i];
+	for (size_t i = 0; i < create->n_edits; i++)
+		edits[plan->n_edits + i] = create->edits[i];
 	whole->edits = edits;
-	whole->n_edits = plan->n_edits + create->n_host_mounts;
+	whole->n_edits = plan->n_edits + create->n_edits;
 	return whole;
 }
 
@@ -326,65 +366,79 @@ static int remove_binds(const struct graft_start *create, const char *place, str
 	return 0;
 }
 
-/* Whether the place is that of a directory of the host, or in one. `places`: of each edit. */
-static bool is_in_one(const struct graft_plan *plan, const char *const *places, const char *place)
+/* Whether the place is that of a directory of the host, or in one. */
+static bool is_in_one(const struct located *all, size_t n, const char *place)
 {
-	for (size_t i = 0; i < plan->n_edits; i++)
-		if (places[i] && graft_edit_mounts_directory(&plan->edits[i]) && graft_path_is_within(place, places[i]))
+	for (size_t i = 0; i < n; i++)
+		if (all[i].is_directory && graft_path_is_within(place, all[i].place))
 			return true;
 	return false;
 }
 
 /*
+ * SECURITY: a directory that can be written to keeps its name, so that nothing else is made in it.
+ */
+static bool may_be_renamed(const struct graft_edit *edit, const char *place)
+{
+	return (edit->flags & GRAFT_MOUNT_RDONLY) != 0 ||
+	       strcmp(graft_path_name(place), graft_path_name(edit->target)) == 0;
+}
+
+/*
  * Finds where each directory of the host, and what is mounted in it, will be. SECURITY: what a link
- * leads over /dev, /proc or /sys, or to another name, keeps its path, by which it is refused later.
+ * leads over /dev, /proc or /sys, or what may not be renamed, keeps its path, by which it is
+ * refused later.
  */
 static int settle_places(const struct graft_start *create, struct graft_plan *plan, struct graft_error *err)
 {
 	auto_image_root struct graft_image_root image = GRAFT_IMAGE_ROOT_INIT;
-	const char **places = graft_arena_list(create->arena, plan->n_edits, sizeof(*places));
+	struct located *all = graft_arena_list(create->arena, plan->n_edits, sizeof(*all));
 	const size_t n = create->spec->n_mounts;
 	struct placed *list;
 	int rc = graft_start_open_image(create, &image, err);
 
-	if (!places)
+	if (!all)
 		return graft_fail_memory(err);
 	if (rc < 0 || list_placed(create, rc > 0 ? &image : NULL, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < plan->n_edits; i++)
 		if (plan->edits[i].kind == GRAFT_EDIT_BIND)
-			places[i] = graft_start_image_place(rc > 0 ? &image : NULL, plan->edits[i].target,
-							    create->arena);
+			all[i] = (struct located){ .given = plan->edits[i].target,
+						   .place = graft_start_image_place(
+						       rc > 0 ? &image : NULL, plan->edits[i].target, create->arena),
+						   .is_directory = graft_edit_mounts_directory(&plan->edits[i]) };
+	if (move_with_directories(all, plan->n_edits, create->arena, err) < 0)
+		return -1;
 	for (size_t i = 0; i < plan->n_edits; i++) {
 		struct graft_edit *edit = &plan->edits[i];
+		const char *place = all[i].place;
 
-		if (!places[i] || !is_in_one(plan, places, places[i]))
+		if (!place || !is_in_one(all, plan->n_edits, place) ||
+		    (graft_path_is_system(place) && strcmp(place, edit->target) != 0))
 			continue;
-		if (graft_path_is_system(places[i]) && strcmp(places[i], edit->target) != 0)
-			continue;
-		if (graft_edit_mounts_directory(edit) &&
-		    (check_hidden(edit, places[i], list, n, err) < 0 || remove_binds(create, edit->target, err) < 0))
+		if (all[i].is_directory &&
+		    (check_hidden(edit, place, list, n, err) < 0 || remove_binds(create, edit->target, err) < 0))
 			return -1;
-		if (is_own_place(places[i], list, n) &&
-		    strcmp(graft_path_name(places[i]), graft_path_name(edit->target)) == 0)
-			edit->target = places[i];
+		if (is_own_place(place, list, n) && may_be_renamed(edit, place))
+			edit->target = place;
 	}
 	return graft_arena_failed(create->arena) ? graft_fail_memory(err) : 0;
 }
 
-const struct graft_plan *graft_start_add_host_mounts(struct graft_start *create, const struct graft_plan *plan,
-						     struct graft_error *err)
+const struct graft_plan *graft_start_join_edits(struct graft_start *create, const struct graft_plan *plan,
+						struct graft_error *err)
 {
-	bool by_low_level = graft_start_binds_nodes(create);
 	struct graft_plan *whole;
 
-	if (create->n_host_mounts == 0 && (by_low_level || !graft_plan_mounts_directory(plan)))
+	if (create->n_edits == 0 && (graft_start_binds_nodes(create) || !graft_plan_mounts_directory(plan)))
 		return plan;
 	whole = join_plan(create, plan);
-	create->n_host_mounts = 0;
+	create->n_edits = 0;
 	if (!whole) {
 		(void)graft_fail_memory(err);
 		return NULL;
 	}
-	return by_low_level || settle_places(create, whole, err) == 0 ? whole : NULL;
+	if (graft_start_binds_nodes(create) || !graft_plan_mounts_directory(whole))
+		return whole;
+	return settle_places(create, whole, err) == 0 ? whole : NULL;
 }

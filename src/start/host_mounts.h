@@ -18,7 +18,7 @@
 
 /*
  * Moves bind mounts of directories, and of what is mounted in one of them, from `edits` to
- * create->host_mounts. A directory stays in `edits`, for the low-level runtime, if config.json
+ * create->edits. A directory stays in `edits`, for the low-level runtime, if config.json
  * masks it, or if it has an option other than those of GRAFT_MOUNT_*, of access times and of
  * private bind mounts. -1: GRAFT_NO_MEMORY; GRAFT_UNSUPPORTED: what is mounted in a directory has
  * such an option, or is neither a directory nor a file or socket.
@@ -26,13 +26,17 @@
 int graft_start_take_host_directories(struct graft_start *create, struct graft_cdi_edits *edits,
 				      struct graft_error *err);
 
+/* Adds edits to create->edits; their strings are borrowed. -1: GRAFT_NO_MEMORY. */
+int graft_start_add_edits(struct graft_start *create, const struct graft_edit *edits, size_t n,
+			  struct graft_error *err);
+
 /*
- * Returns the plan with create->host_mounts, which are then no more; the plan itself if there are
- * none. A bind mount of config.json at the place of a directory is removed, as a mount of edits
- * replaces it. NULL with GRAFT_NO_MEMORY; GRAFT_INVALID: config.json mounts something in a
- * directory, which would be hidden.
+ * Returns the plan with create->edits, which are then no more; the plan itself if there are none
+ * and it mounts no directory. A bind mount of config.json at the place of a directory is removed,
+ * as a mount of edits replaces it. NULL with GRAFT_NO_MEMORY; GRAFT_INVALID: config.json mounts
+ * something in a directory, which would be hidden.
  */
-const struct graft_plan *graft_start_add_host_mounts(struct graft_start *create, const struct graft_plan *plan,
-						     struct graft_error *err);
+const struct graft_plan *graft_start_join_edits(struct graft_start *create, const struct graft_plan *plan,
+						struct graft_error *err);
 
 #endif

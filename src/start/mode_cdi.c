@@ -356,7 +356,7 @@ static int apply_cdi_edits(struct graft_start *create, struct cdi_image *image, 
 		rc = move_files_to_plan(create, edits, planned.plan, err);
 	if (rc == 0)
 		rc = graft_start_take_host_directories(create, edits, err);
-	if (rc == 0 && create->n_host_mounts > 0 && !planned.plan)
+	if (rc == 0 && create->n_edits > 0 && !planned.plan)
 		rc = mount_before_hooks(create, edits->n_hooks > 0, err);
 	if (rc == 0)
 		rc = graft_join_hooks(create->cdi_hook_path, create->hook_root, create->arena, edits, err);

@@ -15,6 +15,7 @@
 #include "request/requirement.h"
 #include "start/gated_devices.h"
 #include "start/give.h"
+#include "start/host_mounts.h"
 #include "start/start.h"
 
 #define SINGLE_FLAG           "disable-multiple-csv-devices"
@@ -220,16 +221,24 @@ static int make_board_plan(const struct graft_start *create, struct board *board
 
 static int run_csv_mode(struct graft_start *create, struct board *board, struct graft_error *err)
 {
-	struct graft_plan *made = NULL;
-	int rc;
+	struct graft_plan *made = NULL, *gates = NULL;
+	int rc = look_at_board(create, board, err);
 
-	if (look_at_board(create, board, err) < 0 || require(create, board, err) < 0 ||
-	    make_board_plan(create, board, &made, err) < 0)
-		return -1;
-	/* All decisions are made before the first edit (SPEC runtime-and-hook 6.1). */
-	rc = graft_start_give_gates(create, err);
+	if (rc == 0)
+		rc = require(create, board, err);
+	if (rc == 0)
+		rc = make_board_plan(create, board, &made, err);
+	if (rc == 0)
+		rc = graft_start_plan_gates(create, &gates, err);
+	/*
+	 * All decisions are made before the first edit (SPEC runtime-and-hook 6.1). SECURITY: one
+	 * plan, so that no link is made after a directory of the host is mounted.
+	 */
+	if (rc == 0 && gates)
+		rc = graft_start_add_edits(create, gates->edits, gates->n_edits, err);
 	if (rc == 0)
 		rc = graft_start_give(create, made, board->has_image ? &board->image : NULL, create->log, err);
+	(void)graft_plan_free(gates);
 	(void)graft_plan_free(made);
 	return rc;
 }

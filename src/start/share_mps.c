@@ -49,8 +49,7 @@ bool graft_start_has_default_shm(const struct graft_oci_spec *spec)
 
 static bool add_shared(struct graft_start *create, const char *source, const char *target)
 {
-	struct graft_edit *edit = graft_arena_push(create->arena, &create->host_mounts, &create->n_host_mounts,
-						   sizeof(*edit));
+	struct graft_edit *edit = graft_arena_push(create->arena, &create->edits, &create->n_edits, sizeof(*edit));
 
 	if (!edit)
 		return false;

@@ -18,7 +18,7 @@ uint32_t graft_start_host_uid(const struct graft_oci_spec *spec);
  */
 bool graft_start_has_default_shm(const struct graft_oci_spec *spec);
 /*
- * Adds the limits to config.json, and pipes and shared memory to create->host_mounts;
+ * Adds the limits to config.json, and pipes and shared memory to create->edits;
  * create->has_lease_mps says whether the lease has such a slot. Of *create it uses the
  * configuration, the document and its view. Returns -1 with GRAFT_NO_MEMORY or like
  * graft_oci_apply_edits().

@@ -35,9 +35,9 @@ struct graft_start {
 	const char *hook_root;     /* for --rootfs of its hooks, if they need not read the state; or NULL */
 	const char **other_mounts; /* paths that container edits mount over, beyond what plans for the root contain */
 	size_t n_other_mounts;
-	bool has_lease_mps;             /* it has MPS from a lease: do not add the host's */
-	struct graft_edit *host_mounts; /* directories of the host, and what is mounted in them, for the next plan */
-	size_t n_host_mounts;
+	bool has_lease_mps;       /* it has MPS from a lease: do not add the host's */
+	struct graft_edit *edits; /* for the next plan: directories of the host, what is mounted in them, gates */
+	size_t n_edits;
 	bool hooks_follow; /* hooks of config.json to come may need what a plan mounts */
 	bool no_board;     /* mode "auto" has found that this host is not a Tegra board */
 	bool only_look;    /* say what would become of the driver's files, and do nothing: see give.h */

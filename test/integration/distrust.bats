@@ -520,6 +520,52 @@ seen_by() { "${how[@]}" nsenter --target "$(cat "$work/pid")" --mount "$@"; }
 
 # Each row: the options, and the flags in the container. An old kernel needs the hook, and sets flags of one mount.
 # bats test_tags=old-kernel
+# The directories are mounted before the hooks of the specification. One of those makes a link, in a directory and to a place that links of the image choose.
+# links_library [FOUND]: to a directory of the host; FOUND: what is there before.
+links_library() {
+  fresh_root small
+  shares_directory
+  jq --arg lib "$libraries" '(.containerEdits.hooks[] | select(.args[1] == "create-symlinks") | .args) += ["--link", "../libnvidia-allocator.so.1::\($lib)/gbm/nvidia-drm_gbm.so"]' \
+    "$work/cdi/nvidia.json" >"$work/spec"
+  mv "$work/spec" "$work/cdi/nvidia.json"
+  # That hooks have to run can be the image's choice.
+  mkdir -p "$root/etc/ld.so.conf.d" "$root/w/gbm" "$root/elsewhere/chosen/deep"
+  echo x >"$root/etc/ld.so.conf.d/00-compat-graft.conf"
+  steered "$libraries/gbm" /w/gbm
+  steered /w/libnvidia-allocator.so.1 "${2:-/tmp/shared}"
+  [ -z "${1-}" ] || steered /w/gbm/nvidia-drm_gbm.so "$1"
+}
+at_gbm='.process.cwd = "/w/gbm/nvidia-drm_gbm.so/chosen/deep"'
+
+@test "cdi, runc and crun: no later hook leads the working directory into a directory of the host" {
+  local runtime option found
+  for runtime in runc crun; do
+    for option in "" "--pid-file=$work/pid"; do
+      for found in "" /elsewhere /tmp/shared; do
+        links_library "$found"
+        asks cdi "$at_gbm" '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {} | .process.noNewPrivileges = true'
+        created_by "$runtime" ${option:+"$option"}
+        deleted_by "$runtime"
+        [ "$(jq -c '[.hooks.createContainer[].args[1]]' "$bundle/config.json")" = '["apply","sequence"]' ] || die "$(jq -c .hooks "$bundle/config.json")"
+        [ "$status" -ne 0 ] || die "$runtime $option $found"
+        [ -z "$(ls -A "$volume")" ] || die "$runtime $option $found: $(ls -AR "$volume")"
+        [[ $runtime = crun || $found != /elsewhere ]] ||
+          grep -qF "a link leads to the working directory /w/gbm/nvidia-drm_gbm.so/chosen/deep, and a later hook could change it. Give it as a path without links." "$work/said" ||
+          die "$(cat "$work/said")"
+      done
+    done
+    # Without such a link it is made, and the hooks run.
+    links_library
+    asks cdi '.process.cwd = "/w/new/deep"'
+    created_by "$runtime"
+    [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
+    [ -z "$(ls -A "$volume")" ]
+    [ "$(stat -c %a:%U "$root/w/new/deep")" = 755:root ]
+    [ "$(readlink "$root/w/gbm/nvidia-drm_gbm.so")" = ../libnvidia-allocator.so.1 ]
+    deleted_by "$runtime"
+  done
+}
+
 @test "cdi, runc and crun: a directory of the host is given as the specification says" {
   local runtime options flags hook
   mkdir "$work/below"
@@ -615,6 +661,48 @@ spec_mounts() {
       deleted_by "$runtime"
       [ "$status" -ne 0 ]
       [ -z "$(ls -A "$work/run")" ]
+      # What is mounted in a directory is there, whatever the image has at this path.
+      fresh_root small
+      mkdir -p "$root/opt/y/below" "$root/etc"
+      echo image >"$root/etc/foo"
+      ln -s y "$root/opt/x"
+      ln -s /etc/foo "$root/opt/y/file"
+      specification
+      spec_mounts '. + [{hostPath: "\($work)/other", containerPath: "/opt/x", options: ["ro", "rbind"]}, {hostPath: "\($work)/secret/file", containerPath: "/opt/x/file", options: ["ro", "bind"]},
+        {hostPath: "\($work)/secret", containerPath: "/opt/x/below", options: ["ro", "rbind"]}]'
+      asks cdi "$cwd"
+      created_by "$runtime" --pid-file "$work/pid"
+      [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
+      [ "$(seen_by cat /opt/x/file /opt/y/file /opt/x/below/file /etc/foo | xargs)" = "secret secret secret image" ]
+      deleted_by "$runtime"
+      # A directory that can be written to keeps its name.
+      fresh_root small
+      shares_directory
+      mkdir -p "$root/tmp/real"
+      ln -s real "$root/tmp/shared"
+      asks cdi "$cwd"
+      created_by "$runtime" --pid-file "$work/pid"
+      deleted_by "$runtime"
+      [ "$status" -ne 0 ]
+      [[ $runtime = crun && $option = 1 ]] || grep -q "a link in the image leads .*/tmp/shared to a place that must not be covered" "$work/said" || die "$(cat "$work/said")"
+      # The hook of the cache finds what is mounted in one of its directories, by whatever name.
+      fresh_root debian
+      specification update-ldcache
+      mkdir -p "$work/vendor"
+      cp "$BATS_FILE_TMPDIR/library.so" "$work/vendor/libtemplate0000.so.1"
+      spec_mounts '. + [{hostPath: "\($work)/vendor", containerPath: "/lib/vendor", options: ["ro", "rbind"]}]'
+      jq '.containerEdits.hooks[0].args += ["--folder", "/usr/lib/vendor"]' "$work/cdi/nvidia.json" >"$work/spec"
+      mv "$work/spec" "$work/cdi/nvidia.json"
+      asks cdi "$cwd"
+      created_by "$runtime" --pid-file "$work/pid"
+      [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
+      seen_by /sbin/ldconfig -p >"$work/cache"
+      grep -q "libtemplate0000.so.1 .*=> /usr/lib/vendor/libtemplate0000.so.1" "$work/cache" || die "$runtime: $(cat "$work/cache")"
+      deleted_by "$runtime"
+      fresh_root small
+      mkdir -p "$root/run" "$root/var"
+      rm -rf "$root/var/run"
+      ln -s /run "$root/var/run"
       # What a link leads into the directory would be hidden as well.
       specification
       spec_mounts '. + [{hostPath: "\($work)/other", containerPath: "/run/shared", options: ["ro", "bind"]}]'
@@ -708,12 +796,14 @@ c = s.accept()[0]; socket.recv_fds(c, 4096, 1)' "$work/console.sock" 2>/dev/null
 
 # The loader's cache is made when the directory is there, with a volume in the loader's directories, too.
 @test "csv, runc and crun: the loader finds the libraries of a directory of the host" {
-  local runtime
+  local runtime with
   mkdir "$work/vendor"
   cp "$BATS_FILE_TMPDIR/library.so" "$work/vendor/libtemplate0000.so.1"
-  for runtime in runc crun; do
+  for runtime in runc runc crun crun; do
+    # With a volume and without.
+    with=$([ "${with:-.}" = . ] && mounted "$volume" /usr/local/lib || echo .)
     fresh_root debian
-    asks csv "$(mounted "$volume" /usr/local/lib)"
+    asks csv "$with"
     printf 'dir, %s\n' "$work/vendor" >>"$work/csv/devices.csv"
     echo "$work/vendor" >"$root/etc/ld.so.conf.d/vendor.conf"
     created_by "$runtime" --pid-file "$work/pid"
@@ -754,16 +844,20 @@ c = s.accept()[0]; socket.recv_fds(c, 4096, 1)' "$work/console.sock" 2>/dev/null
 
 # crun makes the root read-only before its hooks.
 @test "cdi, runc and crun: a directory of the host gets its place in a root that will be read-only" {
-  local runtime
+  local runtime change
+  mkdir "$work/mine"
   for runtime in runc crun; do
+   for change in '.root.readonly = true' ".root.readonly = true | $(mounted "$work/mine" /tmp/shared)" '.linux.readonlyPaths += ["/tmp"]'; do
     fresh_root small
     echo of the host >"$volume/exists"
     shares_directory
-    asks cdi '.root.readonly = true'
+    mkdir -p "$root/tmp"
+    asks cdi "$change"
     created_by "$runtime" --pid-file "$work/pid"
     [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
     [ "$(seen_by cat /tmp/shared/exists)" = "of the host" ]
     deleted_by "$runtime"
+   done
   done
 }
 
@@ -815,18 +909,20 @@ c = s.accept()[0]; socket.recv_fds(c, 4096, 1)' "$work/console.sock" 2>/dev/null
   deleted_by runc
 }
 
-# What mode csv and a gated feature give is made by one runtime.
+# What mode csv and a gated feature give is made by one hook, so that no link is made after a directory is mounted.
 @test "csv, crun: no file is made in a directory of a gated feature" {
   fresh_root small
   steered /usr/bin/nvidia-smi /run/udev/chosen
   asks csv '.process.env += ["NVIDIA_GDS=enabled"]'
-  mkdir "$work/udev"
+  mkdir "$work/udev" "$work/vendor"
+  printf 'dir, %s\n' "$work/vendor" >>"$work/csv/devices.csv"
   sed -i "s|^runtimes = .*|runtimes = [\"$(type -P crun)\"]|" "$work/config.toml"
   # shellcheck disable=SC2016
   v1_alone unshare --mount --propagation private -- sh -c 'mount -t tmpfs none /run && mkdir /run/udev && mount --bind "$0" /run/udev && exec "$@"' "$work/udev" \
     "$programs/nvidia-container-runtime" --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || true
   v1_alone crun --root "$state" delete --force "$container" 2>/dev/null || true
   [ -z "$(ls -A "$work/udev")" ] || die "$(ls -AR "$work/udev")"
+  [ "$(jq -r '[.hooks.createContainer[].args[1]] | join(" ")' "$bundle/config.json")" = apply ] || die "$(jq -c .hooks "$bundle/config.json")"
 }
 
 @test "an image whose /dev is a link is refused" {
@@ -926,6 +1022,21 @@ configured() {
   [[ $output == *"the working directory $volume/new would be made in a directory of the host"* ]] || die "$output"
 }
 
+@test "prestart hook: no later hook leads the working directory into the directory of MPS" {
+  links_library "" "$volume"
+  asks legacy "$at_gbm"
+  # shellcheck disable=SC2016
+  edit_bundle --arg path "$programs/nvidia-container-runtime-hook" --arg config "$NVIDIA_CTK_CONFIG_FILE_PATH" --arg cdi "$programs/nvidia-cdi-hook" --arg lib "$libraries" \
+    '.hooks = {prestart: [{path: $path, args: ["nvidia-container-runtime-hook", "prestart"], env: ["NVIDIA_CTK_CONFIG_FILE_PATH=\($config)"]}],
+      createContainer: [{path: $cdi, args: ["nvidia-cdi-hook", "create-symlinks", "--link", "../libnvidia-allocator.so.1::\($lib)/gbm/nvidia-drm_gbm.so"], env: ["A=b"]}]}'
+  sed -i "1i [nvidia-container-cli]\nenvironment = [\"CUDA_MPS_PIPE_DIRECTORY=$volume\"]\nno-cgroups = true" "$work/config.toml"
+  status=0
+  on_host runc --root "$state" create --bundle "$bundle" "$container" </dev/null >"$work/said" 2>&1 3>&- 4>&- || status=$?
+  on_host runc --root "$state" delete --force "$container" 2>/dev/null || true
+  [ "$status" -ne 0 ]
+  [ -z "$(ls -A "$volume")" ] || die "$(ls -AR "$volume")"
+}
+
 # bats test_tags=old-kernel
 @test "configure: a link and the directory of MPS in the image change places" {
   local racer turn
@@ -1008,6 +1119,18 @@ slow_configuration() {
     "$work/cdi/nvidia.json" >"$work/new"
   mv "$work/new" "$work/cdi/nvidia.json"
   asks cdi
+  shim_create
+  within_budget
+}
+
+@test "cdi: 4,000 directories with deep paths and links, 200 mounts of directories" {
+  fresh_root small
+  slow_configuration 4000
+  specification "$five"
+  jq --arg source "$volume" '.containerEdits.mounts += [range(200) | {hostPath: $source, containerPath: "/mnt/\(.)/shared", options: ["ro", "rbind"]}]' "$work/cdi/nvidia.json" >"$work/new"
+  mv "$work/new" "$work/cdi/nvidia.json"
+  asks cdi
+  sed -i 's|^runtimes = .*|runtimes = ["/bin/true"]|' "$work/config.toml"
   shim_create
   within_budget
 }

@@ -87,12 +87,6 @@ static int leave_edit_out(const struct graft_apply *apply, const struct graft_ed
 	return 0;
 }
 
-/*
- * SECURITY: nothing may be created in a directory of the host that the container can write to.
- * Later edits create things where their paths lead, so a link of the image must not put such a
- * directory there. Links into it are refused when something is to be created
- * (graft_image_root_may_write()).
- */
 /* A directory of the host keeps its name, so that nothing else that the container gets is in it. */
 static bool is_last_part_link(const struct graft_apply *apply, const struct graft_edit *edit)
 {
@@ -102,6 +96,12 @@ static bool is_last_part_link(const struct graft_apply *apply, const struct graf
 	return fd < 0 || fstat(fd, &st) < 0 || S_ISLNK(st.st_mode);
 }
 
+/*
+ * SECURITY: nothing may be created in a directory of the host that the container can write to.
+ * Later edits create things where their paths lead, so a link of the image must not put such a
+ * directory there. Links into it are refused when something is to be created
+ * (graft_image_root_may_write()).
+ */
 static int check_host_directory(const struct graft_apply *apply, const struct graft_edit *edit, int spot_fd,
 				struct graft_error *err)
 {
@@ -423,10 +423,11 @@ static bool is_in_host_directory(const struct graft_apply *apply, const char *pa
 }
 
 /*
- * Finds the last part of the path that exists, links followed. Returns 0 if nothing is missing or
- * it is not in a directory of the host, -EXDEV if it is, -ELOOP if a link leads to what is missing.
+ * Finds the last part of the path that exists, links followed: *ret_existing, without what is
+ * missing. Returns 0 if nothing is missing or it is not in a directory of the host, -EXDEV if it
+ * is, -ELOOP if a link leads to what is missing.
  */
-static int look_for_later_place(const struct graft_apply *apply, const char *given)
+static int look_for_later_place(const struct graft_apply *apply, const char *given, const char **ret_existing)
 {
 	const char *path = graft_path_clean("/", given, apply->arena);
 	auto_close int fd = graft_image_root_look(&apply->root, given, 0);
@@ -440,9 +441,10 @@ static int look_for_later_place(const struct graft_apply *apply, const char *giv
 		if (!path)
 			break;
 		fd = graft_image_root_look(&apply->root, path, 0);
-		if (fd >= 0)
-			return is_in_host_directory(apply, path) ? -EXDEV : 0;
+		if (fd >= 0 && is_in_host_directory(apply, path))
+			return -EXDEV;
 	}
+	*ret_existing = path;
 	if (!path)
 		return -ENOMEM;
 	return fd < 0 ? fd : 0;
@@ -461,23 +463,49 @@ static int fail_later(const char *what, const char *path, int rc, struct graft_e
 /* QUIRK: runc opens it to write, whatever it is, and makes it if it is missing. */
 static int look_for_console(const struct graft_apply *apply)
 {
+	const char *existing;
 	auto_close int fd = graft_image_root_look(&apply->root, CONSOLE, O_NOFOLLOW);
 	struct stat st;
 
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode))
 		return -ELOOP;
-	return fd >= 0 ? 0 : look_for_later_place(apply, CONSOLE);
+	return fd >= 0 ? 0 : look_for_later_place(apply, CONSOLE, &existing);
 }
 
-int graft_apply_check_later(const struct graft_apply *apply, const char *cwd, struct graft_error *err)
+/*
+ * SECURITY: a hook that follows may make a link, at a place and to a place that links of the image
+ * determine. So the path has no link, and no part of it is missing where hooks make links.
+ */
+static int keep_working_directory(struct graft_apply *apply, const char *cwd, const char *existing,
+				  struct graft_error *err)
 {
+	const char *clean = graft_path_clean("/", cwd, apply->arena), *found;
+	int rc = graft_image_root_resolve(&apply->root, existing, apply->arena, &found, NULL);
+
+	if (!clean || rc == -ENOMEM)
+		return graft_fail_memory(err);
+	if (rc < 0 || strcmp(found, existing) != 0 || graft_path_has_parents(cwd)) {
+		(void)graft_fail(err, GRAFT_UNSAFE, 0,
+				 "a link leads to the working directory %s, and a later hook could change it", cwd);
+		return graft_with_hint(err, "Give it as a path without links.");
+	}
+	rc = strcmp(existing, clean) == 0 ? 0 : graft_place_directory(&apply->place, clean, 0755);
+	/* Hooks make no links in a volume, nor in a root that is read-only. */
+	return rc < 0 && rc != -EXDEV && rc != -EROFS ? fail_later("working directory", cwd, rc, err) : 0;
+}
+
+int graft_apply_check_later(struct graft_apply *apply, const char *cwd, bool hooks_follow, struct graft_error *err)
+{
+	const char *existing = "/";
 	int rc;
 
 	if (!graft_plan_mounts_directory(apply->plan))
 		return 0;
-	rc = cwd[0] == '\0' ? 0 : look_for_later_place(apply, cwd);
+	rc = cwd[0] == '\0' ? 0 : look_for_later_place(apply, cwd, &existing);
 	if (rc < 0)
 		return fail_later("working directory", cwd, rc, err);
+	if (hooks_follow && cwd[0] != '\0' && keep_working_directory(apply, cwd, existing, err) < 0)
+		return -1;
 	rc = look_for_console(apply);
 	return rc < 0 ? fail_later("console", CONSOLE, rc, err) : 0;
 }

@@ -52,9 +52,10 @@ int graft_apply_edit(struct graft_apply *apply, size_t index, struct graft_error
 /*
  * Called when all edits are made: fails with GRAFT_UNSAFE if what the low-level runtime makes after
  * its hooks, the working directory and the console, would be made in a directory of the host that
- * the plan mounts, or if that cannot be determined.
+ * the plan mounts, or if that cannot be determined. `cwd`: "" if not known. `hooks_follow`: makes
+ * the working directory, and also fails if a link leads there.
  */
-int graft_apply_check_later(const struct graft_apply *apply, const char *cwd, struct graft_error *err);
+int graft_apply_check_later(struct graft_apply *apply, const char *cwd, bool hooks_follow, struct graft_error *err);
 /*
  * Returns whether the container can do without an edit that failed with `err`. If so, warns, undoes
  * what the journal has recorded after its first `length` entries, and clears the error. Returns

@@ -240,7 +240,6 @@ static void note_mount(struct graft_mounter *mounter, int mount_fd)
  */
 static int settle_by_remount(const struct graft_mounter *mounter, int mount_fd, uint32_t flags)
 {
-	uint32_t all = (flags & GRAFT_MOUNT_RECURSIVE) != 0 ? (uint32_t)MS_REC : 0u;
 	struct statfs fs;
 	int rc;
 
@@ -250,7 +249,7 @@ static int settle_by_remount(const struct graft_mounter *mounter, int mount_fd, 
 	rc = old_mount(mounter, -1, mount_fd, NULL, MS_BIND | MS_REMOUNT | (flags & KNOWN_FLAGS), NULL);
 	if (rc < 0)
 		return rc;
-	return old_mount(mounter, -1, mount_fd, NULL, MS_PRIVATE | all, NULL);
+	return old_mount(mounter, -1, mount_fd, NULL, MS_PRIVATE | MS_REC, NULL);
 }
 
 int graft_mount_settle(struct graft_mounter *mounter, int mount_fd, uint32_t flags, bool attached)

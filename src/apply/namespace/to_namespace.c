@@ -275,15 +275,10 @@ static int cross_the_line(struct graft_apply *apply, struct graft_error *err)
 	return become_owner(apply, err);
 }
 
-/*
- * Whether the plan mounts a directory that may have libraries, which are there after the edits: one
- * of a CSV file. Those of the driver, firmware and sockets, have none.
- */
 static bool mounts_libraries(const struct graft_plan *plan)
 {
 	for (size_t i = 0; i < plan->n_edits; i++)
-		if (graft_edit_mounts_directory(&plan->edits[i]) &&
-		    (plan->edits[i].flags & (GRAFT_MOUNT_RECURSIVE | GRAFT_MOUNT_NOEXEC)) == GRAFT_MOUNT_RECURSIVE)
+		if (graft_edit_mounts_libraries(&plan->edits[i]))
 			return true;
 	return false;
 }
@@ -397,7 +392,7 @@ static int change_container(struct graft_apply *apply, const struct graft_namesp
 			*options->ret_edit = i;
 		return -1;
 	}
-	if ((options->cwd && graft_apply_check_later(apply, options->cwd, err) < 0) ||
+	if ((options->cwd && graft_apply_check_later(apply, options->cwd, options->hooks_follow, err) < 0) ||
 	    apply_cgroup(apply, options->cgroup, err) < 0)
 		return -1;
 	if (take_next_step(apply, options, "ldcache", err) < 0 ||

@@ -53,6 +53,7 @@ struct graft_namespace_options {
 	 * in a directory of the host that the plan mounts. NULL: both exist. Borrowed.
 	 */
 	const char *cwd;
+	bool hooks_follow; /* other hooks may change the image before that */
 	/*
 	 * What earlier calls have done to this container: we may write to the mounts that they
 	 * made. NULL = nothing.

@@ -255,6 +255,7 @@ static int add_plan_mounts(struct graft_oci_root *root, const struct graft_plan 
 		const struct graft_edit *edit = &plan->edits[i];
 		bool directory = edit->kind == GRAFT_EDIT_TMPFS || graft_edit_mounts_directory(edit);
 
+		root->has_volumes = root->has_volumes || graft_edit_mounts_libraries(edit);
 		if (directory &&
 		    !graft_arena_push_string(root->arena, &root->plan_mounts, &root->n_plan_mounts, edit->target))
 			return -1;

@@ -228,8 +228,6 @@ int oci_add_rest(const struct graft_edit *edit, struct graft_arena *arena, struc
  */
 static bool belongs_to_directory(const struct graft_plan *plan, const struct graft_edit *edit)
 {
-	if (graft_edit_mounts_directory(edit))
-		return true;
 	for (size_t i = 0; edit->kind == GRAFT_EDIT_BIND && i < plan->n_edits; i++)
 		if (graft_edit_mounts_directory(&plan->edits[i]) &&
 		    graft_path_is_within(edit->target, plan->edits[i].target))

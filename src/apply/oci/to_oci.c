@@ -183,8 +183,11 @@ static int add_hook(const struct graft_plan *plan, const struct graft_oci_option
 		return -1;
 	if (options->hook_root)
 		add_option(arena, hook, "--rootfs", options->hook_root);
-	if (options->hook_root && spec && spec->cwd && graft_plan_mounts_directory(plan))
+	if (options->hook_root && spec && spec->cwd && graft_plan_mounts_directory(plan)) {
 		add_option(arena, hook, "--cwd", spec->cwd);
+		if (options->hooks_follow)
+			(void)graft_arena_push_string(arena, &hook->args, &hook->n_args, "--hooks-follow");
+	}
 	return graft_arena_failed(arena) ? graft_fail_memory(err) : 0;
 }
 
@@ -391,30 +394,20 @@ static int put_off(const struct graft_plan *later, bool waits, const struct graf
 	return waiting->plan ? 0 : graft_fail_memory(err);
 }
 
-static bool is_in_mount(const struct graft_oci_spec *spec, const char *path, struct graft_arena *arena)
-{
-	for (size_t i = 0; i < spec->n_mounts; i++) {
-		const char *place = spec->mounts[i].destination
-					? graft_path_clean("/", spec->mounts[i].destination, arena)
-					: "/";
-
-		if (!place || (strcmp(place, "/") != 0 && graft_path_is_within(path, place)))
-			return true;
-	}
-	return false;
-}
-
 /*
- * Makes missing mount points of directories while the root can be written: QUIRK: crun makes it
- * read-only before its hooks. What cannot be made now is left to the hook, which says why.
+ * Makes missing mount points of directories while the root can be written: QUIRK: crun makes it, or
+ * paths in it, read-only before its hooks. What cannot be made now is left to the hook, which says
+ * why.
  */
 static void make_places(const struct graft_plan *later, const struct graft_oci_spec *spec, struct graft_oci_root *root)
 {
-	for (size_t i = 0; spec->root_readonly && !root->obstacle && i < later->n_edits; i++) {
+	for (size_t i = 0; !root->obstacle && i < later->n_edits; i++) {
 		const struct graft_edit *edit = &later->edits[i];
 		auto_close int fd = -1;
 
-		if (graft_edit_mounts_directory(edit) && !is_in_mount(spec, edit->target, root->arena) &&
+		if (graft_edit_mounts_directory(edit) &&
+		    (spec->root_readonly || graft_path_overlaps_one(edit->target, spec->readonly_paths,
+								    spec->n_readonly_paths, root->arena)) &&
 		    graft_image_root_look_plain(&root->target.root, edit->target) == -ENOENT)
 			(void)graft_image_root_mkdir(&root->target.root, edit->target, edit->mode, GRAFT_IMAGE_CONTENT,
 						     NULL, &fd);
@@ -444,12 +437,12 @@ static int apply_to_oci(const struct graft_plan *plan, const char *bundle, const
 	if (options->late_mounts &&
 	    oci_let_mounts_wait(plan, spec, options, &root, waits, document, later, &edits, err) < 0)
 		return -1;
-	if (!options->only_look)
-		make_places(later, spec, &root);
 	if (!options->only_look && put_off(later, waits, spec, options, &root, arena, &edits, err) < 0)
 		return -1;
 	if (graft_oci_apply_edits(document, &edits, err) < 0)
 		return -1;
+	if (!options->only_look)
+		make_places(later, spec, &root);
 	/* This comes last: its changes are undone if it fails, and nothing after it can fail. */
 	return now->n_edits > 0 && !options->only_look ? graft_oci_root_apply(&root, now, options, err) : 0;
 }

@@ -52,6 +52,7 @@ struct graft_oci_options {
 	 * Borrowed.
 	 */
 	const char *hook_root;
+	bool hooks_follow;       /* hooks that are yet to be added may change the root */
 	bool no_additional_gids; /* features.no-additional-gids-for-device-nodes */
 	/*
 	 * Directories of the host are mounts like files: for engines that apply edits

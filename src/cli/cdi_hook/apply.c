@@ -70,6 +70,7 @@ static int apply_in_container(struct cdi_hook *hook, const struct graft_plan *pl
 		.rebuild_ldcache = rebuild_ldcache,
 		.ret_edit = ret_edit,
 		.cwd = hook->cwd ? hook->cwd : "",
+		.hooks_follow = hook->hooks_follow,
 		.step = enter_cdi_hook_step,
 		.arg = hook,
 	};
@@ -211,6 +212,8 @@ static const struct graft_option options[] = {
 	  .help = "File with the plan, if it is too long for an argument" },
 	{ .name = "cwd", TEXT, AT(cwd), .value_name = "DIR",
 	  .help = "Directory of the container in which its process starts; needed with --rootfs" },
+	{ .name = "hooks-follow", FLAG, AT(hooks_follow),
+	  .help = "Other hooks change the container after this one; with --rootfs" },
 	CDI_HOOK_ROOTFS,
 	CDI_HOOK_CONTAINER_SPEC(true),
 };

@@ -39,8 +39,9 @@ struct cdi_hook_root {
 	struct graft_oci_dev oci_dev;
 	const char **sources; /* of all its mounts */
 	size_t n_sources;
-	const char *cwd; /* in which the process will start; NULL: not known */
-	bool has_proc;   /* a file system is mounted at /proc */
+	const char *cwd;   /* in which the process will start; NULL: not known */
+	bool has_proc;     /* a file system is mounted at /proc */
+	bool hooks_follow; /* there are other hooks, which may follow */
 };
 
 struct cdi_hook {
@@ -59,6 +60,7 @@ struct cdi_hook {
 	const char *host_driver_version, *host_cuda_version, *compat_root;
 	const char *plan, *plan_file, *cwd;
 	bool has_proc; /* config.json was read, and mounts something at /proc */
+	bool hooks_follow;
 	const char *driver_root, *gpu_id;
 };
 

@@ -91,6 +91,7 @@ static int find_root(struct cdi_hook *hook, const char *bundle, struct cdi_hook_
 	ret_root->sources = graft_oci_spec_sources(&spec, bundle, hook->arena, &ret_root->n_sources);
 	ret_root->has_proc = graft_oci_spec_mount_at(&spec, "/proc", hook->arena) != NULL;
 	ret_root->cwd = spec.cwd ? graft_arena_strdup(hook->arena, spec.cwd) : NULL;
+	ret_root->hooks_follow = spec.n_later_hooks > 1;
 	return ret_root->path && ret_root->sources && !graft_arena_failed(hook->arena) ? 0 : graft_fail_memory(err);
 }
 
@@ -102,7 +103,8 @@ static int read_cdi_hook_rootfs(const struct cdi_hook *hook, struct cdi_hook_roo
 {
 	char *end;
 
-	*ret_root = (struct cdi_hook_root){ .path = hook->rootfs, .cwd = hook->cwd };
+	*ret_root =
+	    (struct cdi_hook_root){ .path = hook->rootfs, .cwd = hook->cwd, .hooks_follow = hook->hooks_follow };
 	if (hook->rootfs[0] >= '0' && hook->rootfs[0] <= '9') {
 		ret_root->is_known = true;
 		ret_root->dev = (dev_t)strtoumax(hook->rootfs, &end, 10);
@@ -145,7 +147,8 @@ static int check_root(const struct cdi_hook_root *root, const struct graft_targe
 		return graft_target_refuse_volume(target, root->sources, root->n_sources, err);
 	if (fstat(target->root.fd, &st) == 0 && st.st_dev == root->dev && st.st_ino == root->inode)
 		return 0;
-	return graft_fail(err, GRAFT_UNSAFE, 0, "%s is not the root for which the container was prepared", root->path);
+	(void)graft_fail(err, GRAFT_UNSAFE, 0, "%s is not the root for which the container was prepared", root->path);
+	return graft_with_hint(err, "Make a new bundle for each container.");
 }
 
 int cdi_hook_open(struct cdi_hook *hook, struct graft_target *ret_target, struct graft_error *err)
@@ -160,6 +163,7 @@ int cdi_hook_open(struct cdi_hook *hook, struct graft_target *ret_target, struct
 	ret_target->oci_dev = root.oci_dev;
 	hook->cwd = root.cwd;
 	hook->has_proc = root.has_proc;
+	hook->hooks_follow = root.hooks_follow;
 	return 0;
 }
 

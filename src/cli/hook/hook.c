@@ -233,6 +233,7 @@ static int configure_in_process(struct hook *h, int argc, char **argv)
 		return fail_hook(h, &err);
 	}
 	h->cli.cwd = h->spec.cwd ? h->spec.cwd : "";
+	h->cli.hooks_follow = h->spec.n_later_hooks > 0;
 	h->cli.own_shm = !graft_start_has_default_shm(&h->spec);
 	h->cli.planned = hook_announce_devices;
 	return cli_main(&h->cli, argc, argv);

@@ -37,8 +37,8 @@ static const char *text_of(const struct world *world, const struct graft_cdi_edi
 
 	for (size_t i = 0; i < edits->n_mounts; i++)
 		graft_buffer_printf(&out, "stays %s\n", edits->mounts[i].container_path);
-	for (size_t i = 0; i < create->n_host_mounts; i++) {
-		const struct graft_edit *edit = &create->host_mounts[i];
+	for (size_t i = 0; i < create->n_edits; i++) {
+		const struct graft_edit *edit = &create->edits[i];
 
 		assert_int_equal(edit->kind, GRAFT_EDIT_BIND);
 		assert_false(edit->optional);
@@ -153,7 +153,7 @@ static void test_user_namespace(void **state)
 	binds_nodes = true;
 	assert_int_equal(graft_start_take_host_directories(&creation.create, &edits, NULL), 0);
 	assert_string_equal(text_of(world, &edits, &creation.create), "stays /t\n");
-	assert_ptr_equal(graft_start_add_host_mounts(&creation.create, &plan, NULL), &plan);
+	assert_ptr_equal(graft_start_join_edits(&creation.create, &plan, NULL), &plan);
 	binds_nodes = false;
 	creation_done(&creation);
 }
@@ -198,9 +198,9 @@ static void test_add(void **state)
 
 		creation_init(&creation, world->arena);
 		put_mounts(&creation, rows[i].mounts);
-		creation.create.host_mounts = &edit;
-		creation.create.n_host_mounts = 1;
-		whole = graft_start_add_host_mounts(&creation.create, &plan, &err);
+		creation.create.edits = &edit;
+		creation.create.n_edits = 1;
+		whole = graft_start_join_edits(&creation.create, &plan, &err);
 		if (rows[i].refused) {
 			assert_null(whole);
 			assert_int_equal(err.status, GRAFT_INVALID);
@@ -216,7 +216,7 @@ static void test_add(void **state)
 			assert_string_equal(creation_text(&creation),
 					    graft_arena_printf(world->arena, "{\"mounts\":[%s]}", rows[i].left));
 			/* They are given once. */
-			assert_ptr_equal(graft_start_add_host_mounts(&creation.create, &plan, &err), &plan);
+			assert_ptr_equal(graft_start_join_edits(&creation.create, &plan, &err), &plan);
 		}
 		creation_done(&creation);
 	}
