@@ -290,8 +290,6 @@ int graft_oci_spec_read(const struct graft_json_document *document, struct graft
 	spec.oci_version = string_of(root, "ociVersion");
 	spec.root_path = graft_json_node_string(graft_json_node_at(root, "root.path"));
 	spec.root_readonly = graft_json_node_is_true(graft_json_node_at(root, "root.readonly"));
-	spec.n_later_hooks = graft_json_node_count(graft_json_node_at(root, "hooks.createRuntime")) +
-			     graft_json_node_count(graft_json_node_at(root, "hooks.createContainer"));
 	if (read_process(graft_json_node_member(root, "process"), &spec, err) < 0 ||
 	    read_oci_mounts(graft_json_node_member(root, "mounts"), &spec, err) < 0 ||
 	    read_annotations(graft_json_node_member(root, "annotations"), &spec, err) < 0 ||

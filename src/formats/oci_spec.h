@@ -62,7 +62,6 @@ struct graft_oci_spec {
 	size_t n_annotations;
 	struct graft_oci_hook *prestart; /* hooks.prestart */
 	size_t n_prestart;
-	size_t n_later_hooks;     /* in hooks.createRuntime and hooks.createContainer */
 	const char *cgroups_path; /* linux.cgroupsPath */
 	const char **devices;     /* paths of linux.devices */
 	size_t n_devices;

@@ -83,6 +83,16 @@ static bool read_host_mount(const struct graft_cdi_mount *mount, struct graft_ar
 	return ret_edit->target && (S_ISDIR(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISREG(st.st_mode));
 }
 
+static int add_edit(struct graft_start *create, const struct graft_edit *edit, struct graft_error *err)
+{
+	struct graft_edit *added = graft_arena_push(create->arena, &create->edits, &create->n_edits, sizeof(*added));
+
+	if (!added)
+		return graft_fail_memory(err);
+	*added = *edit;
+	return 0;
+}
+
 /* One mount of the edits, and what can become of it. */
 struct candidate {
 	struct graft_edit edit; /* if `possible` */
@@ -99,13 +109,19 @@ struct located {
 /* What is mounted in a directory of the host is there, whatever the image has at this path. */
 static int move_with_directories(struct located *all, size_t n, struct graft_arena *arena, struct graft_error *err)
 {
+	const struct located **directories = graft_arena_list(arena, n, sizeof(struct located *));
+	size_t n_directories = 0;
+
+	for (size_t i = 0; directories && i < n; i++)
+		if (all[i].is_directory)
+			directories[n_directories++] = &all[i];
 	for (size_t i = 0; i < n; i++) {
 		const struct located *outer = &all[i];
 
-		for (size_t j = 0; all[i].place && j < n; j++)
-			if (all[j].is_directory && graft_path_is_within(outer->given, all[j].given))
-				outer = &all[j];
-		if (outer != &all[i] && outer->place)
+		for (size_t j = 0; all[i].place && j < n_directories; j++)
+			if (graft_path_is_within(outer->given, directories[j]->given))
+				outer = directories[j];
+		if (outer != &all[i])
 			all[i].place = graft_arena_printf(arena, "%s%s", outer->place,
 							  all[i].given + strlen(outer->given));
 	}
@@ -238,7 +254,7 @@ int graft_start_take_host_directories(struct graft_start *create, struct graft_c
 			edits->mounts[n++] = edits->mounts[i];
 			continue;
 		}
-		if (graft_start_add_edits(create, &all[i].edit, 1, err) < 0)
+		if (add_edit(create, &all[i].edit, err) < 0)
 			return -1;
 	}
 	edits->n_mounts = n;
@@ -247,16 +263,13 @@ int graft_start_take_host_directories(struct graft_start *create, struct graft_c
 
 /* ---- to a plan ---- */
 
-int graft_start_add_edits(struct graft_start *create, const struct graft_edit *edits, size_t n, struct graft_error *err)
+int graft_start_add_plan(struct graft_start *create, const struct graft_plan *plan, struct graft_error *err)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct graft_edit *edit = graft_arena_push(create->arena, &create->edits, &create->n_edits,
-							   sizeof(*edit));
-
-		if (!edit)
-			return graft_fail_memory(err);
-		*edit = edits[i];
-	}
+	for (size_t i = 0; i < plan->n_refusals; i++)
+		graft_debug(create->log, "not given: %s: %s", plan->refusals[i].what, plan->refusals[i].why);
+	for (size_t i = 0; i < plan->n_edits; i++)
+		if (add_edit(create, &plan->edits[i], err) < 0)
+			return -1;
 	return 0;
 }
 
@@ -376,12 +389,24 @@ static bool is_in_one(const struct located *all, size_t n, const char *place)
 }
 
 /*
- * SECURITY: a directory that can be written to keeps its name, so that nothing else is made in it.
+ * Whether the edit may have another last component. SECURITY: a directory that can be written to
+ * keeps its name, so that nothing else is made in it. Nor may one cover what else the plan gives.
  */
-static bool may_be_renamed(const struct graft_edit *edit, const char *place)
+static bool may_be_renamed(const struct graft_plan *plan, const struct located *all, size_t edit)
 {
-	return (edit->flags & GRAFT_MOUNT_RDONLY) != 0 ||
-	       strcmp(graft_path_name(place), graft_path_name(edit->target)) == 0;
+	const char *given = all[edit].given, *place = all[edit].place;
+
+	if (strcmp(graft_path_name(place), graft_path_name(given)) == 0)
+		return true;
+	if ((plan->edits[edit].flags & GRAFT_MOUNT_RDONLY) == 0)
+		return false;
+	for (size_t i = 0; i < plan->n_edits; i++) {
+		const char *other = all[i].given ? all[i].given : plan->edits[i].target;
+
+		if (other && graft_path_is_within(other, place) && !graft_path_is_within(other, given))
+			return false;
+	}
+	return true;
 }
 
 /*
@@ -419,7 +444,7 @@ static int settle_places(const struct graft_start *create, struct graft_plan *pl
 		if (all[i].is_directory &&
 		    (check_hidden(edit, place, list, n, err) < 0 || remove_binds(create, edit->target, err) < 0))
 			return -1;
-		if (is_own_place(place, list, n) && may_be_renamed(edit, place))
+		if (is_own_place(place, list, n) && may_be_renamed(plan, all, i))
 			edit->target = place;
 	}
 	return graft_arena_failed(create->arena) ? graft_fail_memory(err) : 0;

@@ -26,9 +26,11 @@
 int graft_start_take_host_directories(struct graft_start *create, struct graft_cdi_edits *edits,
 				      struct graft_error *err);
 
-/* Adds edits to create->edits; their strings are borrowed. -1: GRAFT_NO_MEMORY. */
-int graft_start_add_edits(struct graft_start *create, const struct graft_edit *edits, size_t n,
-			  struct graft_error *err);
+/*
+ * Adds the plan's edits to create->edits, and logs what it refuses. Borrows its strings. -1:
+ * GRAFT_NO_MEMORY.
+ */
+int graft_start_add_plan(struct graft_start *create, const struct graft_plan *plan, struct graft_error *err);
 
 /*
  * Returns the plan with create->edits, which are then no more; the plan itself if there are none

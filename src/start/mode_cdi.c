@@ -319,6 +319,14 @@ static int list_kinds(const struct graft_start *create, const struct graft_strin
 	return 0;
 }
 
+static bool has_container_hooks(const struct graft_cdi_edits *edits)
+{
+	for (size_t i = 0; i < edits->n_hooks; i++)
+		if (strcmp(edits->hooks[i].stage, "createContainer") == 0)
+			return true;
+	return false;
+}
+
 /*
  * The hooks of the edits, which a plan of their work would replace, may need what is in a directory
  * of the host, so ours precedes them.
@@ -357,7 +365,7 @@ static int apply_cdi_edits(struct graft_start *create, struct cdi_image *image, 
 	if (rc == 0)
 		rc = graft_start_take_host_directories(create, edits, err);
 	if (rc == 0 && create->n_edits > 0 && !planned.plan)
-		rc = mount_before_hooks(create, edits->n_hooks > 0, err);
+		rc = mount_before_hooks(create, has_container_hooks(edits), err);
 	if (rc == 0)
 		rc = graft_join_hooks(create->cdi_hook_path, create->hook_root, create->arena, edits, err);
 	if (rc == 0)

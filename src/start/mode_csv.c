@@ -235,7 +235,7 @@ static int run_csv_mode(struct graft_start *create, struct board *board, struct 
 	 * plan, so that no link is made after a directory of the host is mounted.
 	 */
 	if (rc == 0 && gates)
-		rc = graft_start_add_edits(create, gates->edits, gates->n_edits, err);
+		rc = graft_start_add_plan(create, gates, err);
 	if (rc == 0)
 		rc = graft_start_give(create, made, board->has_image ? &board->image : NULL, create->log, err);
 	(void)graft_plan_free(gates);

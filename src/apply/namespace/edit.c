@@ -474,24 +474,29 @@ static int look_for_console(const struct graft_apply *apply)
 
 /*
  * SECURITY: a hook that follows may make a link, at a place and to a place that links of the image
- * determine. So the path has no link, and no part of it is missing where hooks make links.
+ * determine. So the path must have no link, and what is missing is made now.
  */
 static int keep_working_directory(struct graft_apply *apply, const char *cwd, const char *existing,
 				  struct graft_error *err)
 {
 	const char *clean = graft_path_clean("/", cwd, apply->arena), *found;
+	struct graft_root_watch watch = graft_journal_watch(apply->journal);
+	auto_close int fd = -1;
 	int rc = graft_image_root_resolve(&apply->root, existing, apply->arena, &found, NULL);
 
 	if (!clean || rc == -ENOMEM)
 		return graft_fail_memory(err);
 	if (rc < 0 || strcmp(found, existing) != 0 || graft_path_has_parents(cwd)) {
 		(void)graft_fail(err, GRAFT_UNSAFE, 0,
-				 "a link leads to the working directory %s, and a later hook could change it", cwd);
-		return graft_with_hint(err, "Give it as a path without links.");
+				 "the path of the working directory %s has a link or \"..\", and a later hook could "
+				 "change where it leads",
+				 cwd);
+		return graft_with_hint(err, "Give it as a path without these.");
 	}
-	rc = strcmp(existing, clean) == 0 ? 0 : graft_place_directory(&apply->place, clean, 0755);
-	/* Hooks make no links in a volume, nor in a root that is read-only. */
-	return rc < 0 && rc != -EXDEV && rc != -EROFS ? fail_later("working directory", cwd, rc, err) : 0;
+	/* As the low-level runtime would, also in a volume: no link leads there. */
+	rc = graft_image_root_mkdir(&apply->root, clean, 0755, GRAFT_IMAGE_MOUNTPOINT, &watch, &fd);
+	/* Nor can a hook make a link in what is read-only. */
+	return rc < 0 && rc != -EROFS ? fail_later("working directory", cwd, rc, err) : 0;
 }
 
 int graft_apply_check_later(struct graft_apply *apply, const char *cwd, bool hooks_follow, struct graft_error *err)

@@ -42,9 +42,10 @@ int graft_oci_insert_runtime_hook(struct graft_json_document *document, const ch
  * GRAFT_INVALID if a path is not absolute, since the low-level runtime would run the image's file.
  */
 int graft_oci_close_hooks(struct graft_json_document *document, struct graft_error *err);
+/* Returns the number of hooks of a stage, without dockerd's that connects the network. */
+size_t graft_oci_count_hooks(const struct graft_json_document *document, const char *stage);
 /*
  * Returns whether a hook runs while the container is created and may use what is mounted by then.
- * dockerd's hook that connects the network does not.
  */
 bool graft_oci_has_early_hooks(const struct graft_json_document *document);
 

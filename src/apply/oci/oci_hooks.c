@@ -195,16 +195,19 @@ static bool is_network_hook(const struct graft_json_node *hook)
 	return name && strcmp(name, "libnetwork-setkey") == 0;
 }
 
+size_t graft_oci_count_hooks(const struct graft_json_document *document, const char *stage)
+{
+	const struct graft_json_node *hooks = graft_json_node_at(graft_json_document_root(document), "hooks");
+	size_t n = 0;
+
+	GRAFT_JSON_EACH(hook, graft_json_node_member(hooks, stage))
+		n += !is_network_hook(hook);
+	return n;
+}
+
 bool graft_oci_has_early_hooks(const struct graft_json_document *document)
 {
-	static const char *const stages[] = { "prestart", "createRuntime", CREATE_CONTAINER };
-	const struct graft_json_node *hooks = graft_json_node_at(graft_json_document_root(document), "hooks");
-
-	for (size_t i = 0; i < GRAFT_COUNT(stages); i++) {
-		GRAFT_JSON_EACH(hook, graft_json_node_member(hooks, stages[i])) {
-			if (!is_network_hook(hook))
-				return true;
-		}
-	}
-	return false;
+	return graft_oci_count_hooks(document, "prestart") > 0 ||
+	       graft_oci_count_hooks(document, "createRuntime") > 0 ||
+	       graft_oci_count_hooks(document, CREATE_CONTAINER) > 0;
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apply/oci/oci_edits.h"
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "cli/cdi_hook/cdi_hook.h"
@@ -91,7 +92,7 @@ static int find_root(struct cdi_hook *hook, const char *bundle, struct cdi_hook_
 	ret_root->sources = graft_oci_spec_sources(&spec, bundle, hook->arena, &ret_root->n_sources);
 	ret_root->has_proc = graft_oci_spec_mount_at(&spec, "/proc", hook->arena) != NULL;
 	ret_root->cwd = spec.cwd ? graft_arena_strdup(hook->arena, spec.cwd) : NULL;
-	ret_root->hooks_follow = spec.n_later_hooks > 1;
+	ret_root->hooks_follow = graft_oci_count_hooks(document, "createContainer") > 1;
 	return ret_root->path && ret_root->sources && !graft_arena_failed(hook->arena) ? 0 : graft_fail_memory(err);
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "apply/oci/oci_edits.h"
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/root.h"
@@ -233,7 +234,9 @@ static int configure_in_process(struct hook *h, int argc, char **argv)
 		return fail_hook(h, &err);
 	}
 	h->cli.cwd = h->spec.cwd ? h->spec.cwd : "";
-	h->cli.hooks_follow = h->spec.n_later_hooks > 0;
+	h->cli.hooks_follow = graft_oci_count_hooks(h->document, "prestart") > 1 ||
+			      graft_oci_count_hooks(h->document, "createRuntime") > 0 ||
+			      graft_oci_count_hooks(h->document, "createContainer") > 0;
 	h->cli.own_shm = !graft_start_has_default_shm(&h->spec);
 	h->cli.planned = hook_announce_devices;
 	return cli_main(&h->cli, argc, argv);
