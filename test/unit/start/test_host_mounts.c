@@ -222,12 +222,80 @@ static void test_add(void **state)
 	}
 }
 
+static void add_bind(struct creation *creation, const char *target, bool directory, uint32_t flags)
+{
+	struct graft_edit *edit = graft_arena_push(creation->create.arena, &creation->create.edits,
+						   &creation->create.n_edits, sizeof(*edit));
+
+	assert_non_null(edit);
+	*edit = (struct graft_edit){ .kind = GRAFT_EDIT_BIND,
+				     .source = "/host",
+				     .target = target,
+				     .type = directory ? GRAFT_SOURCE_DIRECTORY : GRAFT_SOURCE_FILE,
+				     .flags = flags };
+}
+
+/* Where directories, the first two, and a file are, as links of the image lead. */
+static void test_places(void **state)
+{
+	static const struct {
+		const char *first, *second, *file;
+		bool writable;
+		const char *places;
+	} rows[] = {
+		{ "/opt/x", "/t", "/opt/x/f", false, "/opt/y /t /opt/y/f" },
+		{ "/opt/x", "/opt/x/in", "/opt/x/in/f", false, "/opt/y /opt/y/in /opt/y/in/f" },
+		{ "/opt/x/in", "/opt/x", "/opt/x/f", false, "/opt/y/in /opt/y /opt/y/f" },
+		/* The image's link in the directory does not count, nor one elsewhere. */
+		{ "/opt/y", "/t", "/opt/y/away", false, "/opt/y /t /opt/y/away" },
+		{ "/t", "/u", "/opt/x/f", false, "/t /u /opt/x/f" },
+		/* A directory that can be written to keeps its name, and a link may lead none over another. */
+		{ "/opt/x", "/t", "/opt/y/f", true, "/opt/x /t /opt/y/f" },
+		{ "/opt/x", "/opt/y", "/t/f", false, "/opt/x /opt/y /t/f" },
+		{ "/opt/x", "/t", "/opt/y/f", false, "/opt/x /t /opt/y/f" },
+		/* The same name by another path is the same directory. */
+		{ "/lib/v", "/usr/lib/v", "/usr/lib/v/f", true, "/usr/lib/v /usr/lib/v /usr/lib/v/f" },
+	};
+	static const struct {
+		const char *at, *to;
+	} links[] = { { "image/opt/x", "y" }, { "image/opt/y/away", "/etc/foo" }, { "image/lib", "usr/lib" } };
+	struct world *world = *state;
+
+	world_put(world, "image/opt/y/f", "", 0644);
+	world_put(world, "image/usr/lib/f", "", 0644);
+	for (size_t i = 0; i < GRAFT_COUNT(links); i++)
+		assert_int_equal(symlink(links[i].to, world_path(world, links[i].at)), 0);
+	for (size_t i = 0; i < GRAFT_COUNT(rows); i++) {
+		const uint32_t flags = rows[i].writable ? 0u : (uint32_t)GRAFT_MOUNT_RDONLY;
+		const struct graft_plan plan = { .n_edits = 0 };
+		const struct graft_plan *whole;
+		struct creation creation;
+
+		creation_init(&creation, world->arena);
+		creation.spec.root_path = world_path(world, "image");
+		creation.create.budget = graft_budget_new(10000);
+		assert_non_null(creation.create.budget);
+		add_bind(&creation, rows[i].first, true, flags);
+		add_bind(&creation, rows[i].second, true, flags);
+		add_bind(&creation, rows[i].file, false, GRAFT_MOUNT_RDONLY);
+		whole = graft_start_join_edits(&creation.create, &plan, NULL);
+		assert_non_null(whole);
+		assert_int_equal(whole->n_edits, 3);
+		assert_string_equal(graft_arena_printf(world->arena, "%s %s %s", whole->edits[0].target,
+						       whole->edits[1].target, whole->edits[2].target),
+				    rows[i].places);
+		creation.create.budget = graft_budget_free(creation.create.budget);
+		creation_done(&creation);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_take, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_user_namespace, world_begin, world_end),
 		cmocka_unit_test_setup_teardown(test_add, world_begin, world_end),
+		cmocka_unit_test_setup_teardown(test_places, world_begin, world_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
