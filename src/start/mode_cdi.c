@@ -329,7 +329,7 @@ static bool has_container_hooks(const struct graft_cdi_edits *edits)
 
 /*
  * The hooks of the edits, which a plan of their work would replace, may need what is in a directory
- * of the host, so ours precedes them.
+ * of the host, so ours precedes those of its own stage. Those of earlier stages never see it.
  */
 static int mount_before_hooks(struct graft_start *create, bool has_hooks, struct graft_error *err)
 {

@@ -557,10 +557,17 @@ at_gbm='.process.cwd = "/w/gbm/nvidia-drm_gbm.so/chosen/deep"'
     steered "$libraries/gbm" /vol/gbm
     rm -rf "$work/vol"
     mkdir -p "$work/vol/gbm"
+    # Another maker's hook makes links there as well.
+    ln -s /tmp/shared "$work/vol/libnvidia-allocator.so.1"
+    printf '#!/bin/sh\nln -sT ../libnvidia-allocator.so.1 "%s/vol/gbm/nvidia-drm_gbm.so" 2>/dev/null\nexit 0\n' "$work" >"$work/vendor"
+    chmod 0755 "$work/vendor"
+    jq --arg hook "$work/vendor" '.containerEdits.hooks += [{hookName: "createContainer", path: $hook, args: ["vendor"]}]' "$work/cdi/nvidia.json" >"$work/spec"
+    mv "$work/spec" "$work/cdi/nvidia.json"
     asks cdi "$(mounted "$work/vol" /vol)" '.process.cwd = "/vol/gbm/nvidia-drm_gbm.so/chosen"'
     created_by "$runtime"
     deleted_by "$runtime"
-    [ -z "$(ls -A "$volume")" ]
+    [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
+    [ -z "$(ls -A "$volume")" ] || die "$runtime: $(ls -AR "$volume")"
     [ -d "$work/vol/gbm/nvidia-drm_gbm.so/chosen" ] || die "$runtime: $(ls -lR "$work/vol") $(cat "$work/said")"
     # Without such a link it is made, and the hooks run.
     links_library

@@ -484,9 +484,11 @@ static int keep_working_directory(struct graft_apply *apply, const char *cwd, co
 	auto_close int fd = -1;
 	int rc = graft_image_root_resolve(&apply->root, existing, apply->arena, &found, NULL);
 
-	if (!clean || rc == -ENOMEM)
+	if (!clean)
 		return graft_fail_memory(err);
-	if (rc < 0 || strcmp(found, existing) != 0 || graft_path_has_parents(cwd)) {
+	if (rc < 0)
+		return fail_later("working directory", cwd, rc, err);
+	if (strcmp(found, existing) != 0 || graft_path_has_parents(cwd)) {
 		(void)graft_fail(err, GRAFT_UNSAFE, 0,
 				 "the path of the working directory %s has a link or \"..\", and a later hook could "
 				 "change where it leads",
@@ -495,8 +497,7 @@ static int keep_working_directory(struct graft_apply *apply, const char *cwd, co
 	}
 	/* As the low-level runtime would, also in a volume: no link leads there. */
 	rc = graft_image_root_mkdir(&apply->root, clean, 0755, GRAFT_IMAGE_MOUNTPOINT, &watch, &fd);
-	/* Nor can a hook make a link in what is read-only. */
-	return rc < 0 && rc != -EROFS ? fail_later("working directory", cwd, rc, err) : 0;
+	return rc < 0 ? fail_later("working directory", cwd, rc, err) : 0;
 }
 
 int graft_apply_check_later(struct graft_apply *apply, const char *cwd, bool hooks_follow, struct graft_error *err)

@@ -234,9 +234,11 @@ static int configure_in_process(struct hook *h, int argc, char **argv)
 		return fail_hook(h, &err);
 	}
 	h->cli.cwd = h->spec.cwd ? h->spec.cwd : "";
-	h->cli.hooks_follow = graft_oci_count_hooks(h->document, "prestart") > 1 ||
-			      graft_oci_count_hooks(h->document, "createRuntime") > 0 ||
-			      graft_oci_count_hooks(h->document, "createContainer") > 0;
+	/* This hook is one of them. */
+	h->cli.hooks_follow = graft_oci_count_hooks(h->document, "prestart") +
+				  graft_oci_count_hooks(h->document, "createRuntime") +
+				  graft_oci_count_hooks(h->document, "createContainer") >
+			      1;
 	h->cli.own_shm = !graft_start_has_default_shm(&h->spec);
 	h->cli.planned = hook_announce_devices;
 	return cli_main(&h->cli, argc, argv);
