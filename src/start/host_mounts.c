@@ -83,7 +83,7 @@ static bool read_host_mount(const struct graft_cdi_mount *mount, struct graft_ar
 	return ret_edit->target && (S_ISDIR(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISREG(st.st_mode));
 }
 
-static int add_edit(struct graft_start *create, const struct graft_edit *edit, struct graft_error *err)
+int graft_start_add_edit(struct graft_start *create, const struct graft_edit *edit, struct graft_error *err)
 {
 	struct graft_edit *added = graft_arena_push(create->arena, &create->edits, &create->n_edits, sizeof(*added));
 
@@ -254,7 +254,7 @@ int graft_start_take_host_directories(struct graft_start *create, struct graft_c
 			edits->mounts[n++] = edits->mounts[i];
 			continue;
 		}
-		if (add_edit(create, &all[i].edit, err) < 0)
+		if (graft_start_add_edit(create, &all[i].edit, err) < 0)
 			return -1;
 	}
 	edits->n_mounts = n;
@@ -268,7 +268,7 @@ int graft_start_add_plan(struct graft_start *create, const struct graft_plan *pl
 	for (size_t i = 0; i < plan->n_refusals; i++)
 		graft_debug(create->log, "not given: %s: %s", plan->refusals[i].what, plan->refusals[i].why);
 	for (size_t i = 0; i < plan->n_edits; i++)
-		if (add_edit(create, &plan->edits[i], err) < 0)
+		if (graft_start_add_edit(create, &plan->edits[i], err) < 0)
 			return -1;
 	return 0;
 }

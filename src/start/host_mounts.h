@@ -26,6 +26,8 @@
 int graft_start_take_host_directories(struct graft_start *create, struct graft_cdi_edits *edits,
 				      struct graft_error *err);
 
+/* Adds an edit to create->edits. Borrows its strings. -1: GRAFT_NO_MEMORY. */
+int graft_start_add_edit(struct graft_start *create, const struct graft_edit *edit, struct graft_error *err);
 /*
  * Adds the plan's edits to create->edits, and logs what it refuses. Borrows its strings. -1:
  * GRAFT_NO_MEMORY.

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/strings.h"
 #include "lease/lease_mps.h"
+#include "start/host_mounts.h"
 
 #define SHM "/dev/shm"
 
@@ -47,21 +48,18 @@ bool graft_start_has_default_shm(const struct graft_oci_spec *spec)
 	return is_default;
 }
 
-static bool add_shared(struct graft_start *create, const char *source, const char *target)
+static int add_shared(struct graft_start *create, const char *source, const char *target, struct graft_error *err)
 {
-	struct graft_edit *edit = graft_arena_push(create->arena, &create->edits, &create->n_edits, sizeof(*edit));
+	const struct graft_edit edit = { .kind = GRAFT_EDIT_BIND,
+					 .source = source,
+					 .target = target,
+					 .type = GRAFT_SOURCE_DIRECTORY,
+					 .mode = 0755,
+					 .flags = GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOEXEC,
+					 .rule = "lease-mps",
+					 .why = "the lease has a slot of a GPU that MPS shares" };
 
-	if (!edit)
-		return false;
-	*edit = (struct graft_edit){ .kind = GRAFT_EDIT_BIND,
-				     .source = source,
-				     .target = target,
-				     .type = GRAFT_SOURCE_DIRECTORY,
-				     .mode = 0755,
-				     .flags = GRAFT_MOUNT_NOSUID | GRAFT_MOUNT_NODEV | GRAFT_MOUNT_NOEXEC,
-				     .rule = "lease-mps",
-				     .why = "the lease has a slot of a GPU that MPS shares" };
-	return true;
+	return graft_start_add_edit(create, &edit, err);
 }
 
 int graft_start_share_mps(struct graft_start *create, const struct graft_lease *lease, struct graft_error *err)
@@ -74,15 +72,15 @@ int graft_start_share_mps(struct graft_start *create, const struct graft_lease *
 	if (!mps.base)
 		return 0;
 	create->has_lease_mps = true;
-	if (!add_shared(create, mps.pipe, GRAFT_START_MPS_PIPE))
-		return graft_fail_memory(err);
+	if (add_shared(create, mps.pipe, GRAFT_START_MPS_PIPE, err) < 0)
+		return -1;
 	if (!mps.shm)
 		graft_warn(create->log, "MPS has the host's " SHM ", which the container does not get");
 	else if (!graft_start_has_default_shm(create->spec))
 		graft_warn(create->log, "the container keeps its own " SHM "; MPS may need that of its daemon, %s",
 			   mps.shm);
-	else if (!add_shared(create, mps.shm, SHM))
-		return graft_fail_memory(err);
+	else if (add_shared(create, mps.shm, SHM, err) < 0)
+		return -1;
 	if (graft_lease_mps_variables(lease, GRAFT_START_MPS_PIPE, create->arena, &edits.env, &edits.n_env, err) < 0)
 		return -1;
 	return graft_oci_apply_edits(create->document, &edits, err);

@@ -581,6 +581,14 @@ at_gbm='.process.cwd = "/w/gbm/nvidia-drm_gbm.so/chosen/deep"'
   done
 }
 
+# sees_directory RUNTIME: creates the container, which has the directory at /tmp/shared, and deletes it.
+sees_directory() {
+  created_by "$1" --pid-file "$work/pid"
+  [ "$status" -eq 0 ] || die "$1: $(cat "$work/said")"
+  [ "$(seen_by cat /tmp/shared/exists)" = "of the host" ] || die "$1"
+  deleted_by "$1"
+}
+
 # Each row: the options, and the flags in the container. An old kernel needs the hook, and sets flags of one mount.
 # bats test_tags=old-kernel
 @test "cdi, runc and crun: a directory of the host is given as the specification says" {
@@ -842,10 +850,7 @@ c = s.accept()[0]; socket.recv_fds(c, 4096, 1)' "$work/console.sock" 2>/dev/null
     volume=$work/closed/shared shares_directory
     chown -R 100000:100000 "$root"
     asks cdi '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
-    created_by "$runtime" --pid-file "$work/pid"
-    [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
-    [ "$(seen_by cat /tmp/shared/exists)" = "of the host" ]
-    deleted_by "$runtime"
+    sees_directory "$runtime"
   done
 }
 
@@ -864,17 +869,14 @@ c = s.accept()[0]; socket.recv_fds(c, 4096, 1)' "$work/console.sock" 2>/dev/null
   local runtime change
   mkdir "$work/mine"
   for runtime in runc crun; do
-   for change in '.root.readonly = true' ".root.readonly = true | $(mounted "$work/mine" /tmp/shared)" '.linux.readonlyPaths += ["/tmp"]'; do
-    fresh_root small
-    echo of the host >"$volume/exists"
-    shares_directory
-    mkdir -p "$root/tmp"
-    asks cdi "$change"
-    created_by "$runtime" --pid-file "$work/pid"
-    [ "$status" -eq 0 ] || die "$runtime: $(cat "$work/said")"
-    [ "$(seen_by cat /tmp/shared/exists)" = "of the host" ]
-    deleted_by "$runtime"
-   done
+    for change in '.root.readonly = true' ".root.readonly = true | $(mounted "$work/mine" /tmp/shared)" '.linux.readonlyPaths += ["/tmp"]'; do
+      fresh_root small
+      echo of the host >"$volume/exists"
+      shares_directory
+      mkdir -p "$root/tmp"
+      asks cdi "$change"
+      sees_directory "$runtime"
+    done
   done
 }
 

@@ -203,6 +203,13 @@ int graft_plan_to_adjustment(const struct graft_plan *plan, const struct graft_o
 
 /* ---- edits that wait ---- */
 
+static bool is_tmpfs(const struct graft_oci_mount *mount, bool read_only)
+{
+	return mount->type && strcmp(mount->type, "tmpfs") == 0 &&
+	       (graft_is_in(mount->options, mount->n_options, "ro") ||
+		graft_is_in(mount->options, mount->n_options, "rro")) == read_only;
+}
+
 /*
  * Whether the low-level runtime mounts a tmpfs at /dev that stays writable even if the root is
  * read-only.
@@ -211,10 +218,7 @@ static bool has_own_dev(const struct graft_oci_spec *spec, struct graft_arena *a
 {
 	const struct graft_oci_mount *mount = graft_oci_spec_mount_at(spec, "/dev", arena);
 
-	if (!mount || !mount->type || strcmp(mount->type, "tmpfs") != 0)
-		return false;
-	return !graft_is_in(mount->options, mount->n_options, "ro") &&
-	       !graft_is_in(mount->options, mount->n_options, "rro");
+	return mount && is_tmpfs(mount, false);
 }
 
 /* Whether the path is in a tmpfs that the low-level runtime makes read-only. */
@@ -224,9 +228,7 @@ static bool is_in_read_only(const struct graft_oci_spec *spec, const char *path,
 		const struct graft_oci_mount *mount = &spec->mounts[i];
 		const char *place = mount->destination ? graft_path_clean("/", mount->destination, arena) : NULL;
 
-		if (place && graft_path_is_within(path, place) && mount->type && strcmp(mount->type, "tmpfs") == 0 &&
-		    (graft_is_in(mount->options, mount->n_options, "ro") ||
-		     graft_is_in(mount->options, mount->n_options, "rro")))
+		if (place && graft_path_is_within(path, place) && is_tmpfs(mount, true))
 			return true;
 	}
 	return false;
